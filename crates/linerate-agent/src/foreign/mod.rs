@@ -14,5 +14,7 @@ pub(crate) mod iperf3;
 pub mod iperf3_peer;
 /// Clients of netperf.
 pub(crate) mod netperf;
+/// netperf's server.
+pub mod netperf_peer;
 /// A server of another program in the place of an agent.
 pub(crate) mod peer;

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use linerate_model::TrialId;
 use linerate_model::experiment::Timing;
+use linerate_model::manner::{Manner, Transport};
 use linerate_model::run::{FlowOutcome, Incoming};
 use linerate_model::sample::End;
 use linerate_model::setting::name;
@@ -222,6 +223,20 @@ pub(super) fn workload_of(assignment: &Assignment) -> Result<Workload, String> {
         manner: assignment.manner.clone(),
         ..Workload::of(assignment.traffic.kind())
     })
+}
+
+/// Refuses what no server of another program can do.
+pub(super) fn check_manner(manner: &Manner) -> Result<(), String> {
+    let why = if manner.transport == Transport::Unix {
+        "knows no Unix sockets"
+    } else if manner.sizes.is_some() {
+        "knows messages of one size only"
+    } else if manner.cpus.is_some() {
+        "cannot be confined to a number of CPUs from here"
+    } else {
+        return Ok(());
+    };
+    Err(why.to_owned())
 }
 
 /// Returns a status that says nothing but `state`.

@@ -9,6 +9,8 @@ use clap::{Args, ValueEnum};
 pub enum PeerChoice {
     /// `iperf3 -s`, or `linerate serve` as if it were one
     Iperf3,
+    /// `netserver`, or `linerate serve` as if it were one
+    Netperf,
 }
 
 /// A server that is not `linerate serve`.
@@ -19,7 +21,7 @@ pub struct PeerArgs {
     #[arg(
         long,
         value_enum,
-        value_name = "iperf3",
+        value_name = "iperf3|netperf",
         hide_possible_values = true,
         conflicts_with_all = ["clients", "lab", "token_file", "shared", "known_agents", "fingerprints", "accept_new", "tls_ca", "tls_client_cert", "plain"]
     )]

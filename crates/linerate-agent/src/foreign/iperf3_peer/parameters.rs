@@ -9,7 +9,7 @@ use linerate_model::{Bytes, Nanos};
 use super::Credentials;
 use crate::access::now_s;
 use crate::api::{Assignment, FlowAssignment};
-use crate::foreign::peer::workload_of;
+use crate::foreign::peer::{check_manner, workload_of};
 
 /// Streams each way that iperf3's server takes.
 const STREAMS_MAX: u32 = 128;
@@ -41,17 +41,11 @@ pub fn parameters_of(workload: &Workload, timing: &Timing) -> Result<Parameters,
         );
     };
     let manner = &workload.manner;
+    check_manner(manner)?;
     let protocol = match manner.transport {
-        Transport::Tcp | Transport::Mptcp => Protocol::Tcp,
         Transport::Udp => Protocol::Udp,
-        Transport::Unix => return Err("knows no Unix sockets".into()),
+        _ => Protocol::Tcp,
     };
-    if manner.sizes.is_some() {
-        return Err("knows writes of one size only".into());
-    }
-    if manner.cpus.is_some() {
-        return Err("cannot be confined to a number of CPUs from here".into());
-    }
     let direction = match direction {
         model::Direction::ToServer => Direction::ToServer,
         model::Direction::FromServer => Direction::ToClient,
