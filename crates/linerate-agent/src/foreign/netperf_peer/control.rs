@@ -217,3 +217,134 @@ fn lost(error: &std::io::Error) -> Instead {
     };
     Instead { words, code: None }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::thread::JoinHandle;
+
+    use linerate_compat::netperf::{Length, OmniTransport, Way, debug_answer, refused};
+
+    use super::*;
+
+    /// Longer than anything takes that is not meant to be missing.
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    /// Returns a connection to who answers each message by the next of `answers`, and then goes on until the other end
+    /// does, or closes where that `leaves`.
+    fn answered(answers: Vec<Vec<u8>>, leaves: bool) -> (TcpStream, JoinHandle<()>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let server = std::thread::spawn(move || {
+            let (mut own, _) = listener.accept().unwrap();
+            for answer in answers {
+                let mut asked = [0; MESSAGE_BYTES];
+                own.read_exact(&mut asked).unwrap();
+                own.write_all(&answer).unwrap();
+            }
+            if !leaves {
+                let _ = own.read_to_end(&mut Vec::new());
+            }
+        });
+        (stream, server)
+    }
+
+    fn bytes(message: &Message) -> Vec<u8> {
+        message.bytes().to_vec()
+    }
+
+    #[test]
+    fn who_is_no_server_of_netperfs_is_named_as_such() {
+        let check = |answer: Vec<u8>, leaves, wait: Duration, said: &str| {
+            let (stream, server) = answered(vec![answer], leaves);
+            let error = Control::greet_within(stream, wait).err().unwrap();
+            let words = match error {
+                CallError::Odd(words) => words,
+                CallError::Busy => "busy".to_owned(),
+                CallError::Unreachable(words) => panic!("{words}"),
+            };
+            assert!(words.contains(said), "{words}");
+            server.join().unwrap();
+        };
+        let soon = Duration::from_millis(20);
+        check(Vec::new(), true, PATIENCE, "closed the control connection");
+        check(Vec::new(), false, soon, "no whole answer within 0 s");
+        check(vec![0; 256], false, soon, "2.6 or later");
+        let page = [b"HTTP/1.1 400 Bad Request\r\n".repeat(30), vec![0; 656]].concat();
+        check(page, true, PATIENCE, "as no netperf server does");
+        let no = |error: Errno| bytes(&refused(error as u32));
+        check(no(Errno::EACCES), false, PATIENCE, "Permission denied");
+        check(no(Errno::EBUSY), false, PATIENCE, "busy");
+        check(
+            bytes(&refused(u32::MAX)),
+            false,
+            PATIENCE,
+            "refused the test",
+        );
+        check(
+            bytes(&refused(0)),
+            false,
+            PATIENCE,
+            "as no netperf server does",
+        );
+    }
+
+    #[test]
+    fn counts_come_whole_or_not_at_all() {
+        let check = |answers: Vec<Vec<u8>>, leaves, expected: Result<Option<u64>, &str>| {
+            let answers = [vec![bytes(&debug_answer())], answers].concat();
+            let (stream, server) = answered(answers, leaves);
+            let mut control = Control::greet(stream).unwrap();
+            let request = OmniRequest::of(OmniTransport::Tcp, Way::In, Length::Seconds(1));
+            control.ask(&request).unwrap();
+            let counted = control.answer().and_then(|_| {
+                let end = Instant::now() + PATIENCE;
+                let mut awaited = Awaited::Counts(Box::new(control));
+                let until = |awaited: &Awaited| awaited.counted().is_none() && leaves;
+                awaited.look()?;
+                while until(&awaited) && Instant::now() < end {
+                    awaited.look()?;
+                }
+                Ok(awaited.counted().map(|counts| counts.bytes_received))
+            });
+            match (counted, expected) {
+                (Ok(counted), Ok(expected)) => assert_eq!(counted, expected),
+                (Err(instead), Err(words)) => assert!(instead.words.contains(words), "{instead:?}"),
+                other => panic!("{other:?}"),
+            }
+            // A connection that is still there is closed by now.
+            server.join().unwrap();
+        };
+        let set_up = |port| {
+            let response = OmniResponse {
+                port,
+                ..OmniResponse::default()
+            };
+            bytes(&response.encode())
+        };
+        let counts = OmniResults {
+            bytes_received: u64::MAX,
+            ..OmniResults::default()
+        };
+        let counts = bytes(&counts.encode());
+        let with = |more: &[u8]| vec![[set_up(9), more.to_vec()].concat()];
+        check(with(&[]), false, Ok(None));
+        check(with(&counts), true, Ok(Some(u64::MAX)));
+        check(
+            with(&counts[..655]),
+            true,
+            Err("closed the control connection"),
+        );
+        check(with(&[7; 656]), true, Err("as no netperf server does"));
+        let failed = bytes(&refused(Errno::ECONNRESET as u32));
+        check(with(&failed), true, Err("reset by peer"));
+        check(vec![set_up(0)], false, Err("names no port"));
+        check(
+            vec![bytes(&debug_answer())],
+            false,
+            Err("as no netperf server does"),
+        );
+        let unknown = bytes(&refused(UNKNOWN_REQUEST));
+        check(vec![unknown], false, Err("older than 2.7"));
+    }
+}

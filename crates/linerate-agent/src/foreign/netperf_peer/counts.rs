@@ -84,3 +84,44 @@ pub(super) fn cpu_note(results: &OmniResults) -> Option<String> {
         )
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use linerate_compat::netperf::CpuShares;
+
+    use super::*;
+
+    #[test]
+    fn how_busy_the_host_was_is_said_where_that_can_be() {
+        let check = |method, busy, cpus, expected: Option<&str>| {
+            let results = OmniResults {
+                cpus,
+                cpu: Some(CpuShares {
+                    method,
+                    busy,
+                    user: 0.0,
+                    system: 0.0,
+                    io_wait: 0.0,
+                    irq: 0.0,
+                    soft_irq: 0.0,
+                    peak_cpu: 0,
+                    peak: 0.0,
+                }),
+                ..OmniResults::default()
+            };
+            let note = cpu_note(&results);
+            assert_eq!(note.is_some(), expected.is_some(), "{note:?}");
+            let words = note.unwrap_or_default();
+            assert!(words.contains(expected.unwrap_or("")), "{words}");
+        };
+        check(CpuMethod::ProcStat, 43.25, 8, Some("43.2 % of the 8 CPUs"));
+        check(CpuMethod::ProcStat, 1.0, 8, Some("method S"));
+        check(CpuMethod::Rusage, 100.0, 1, Some("method R"));
+        check(CpuMethod::Other(9), 0.0, 1, Some("method number 9"));
+        for impossible in [f32::NAN, f32::INFINITY, -1.0, 300.0] {
+            check(CpuMethod::ProcStat, impossible, 8, None);
+        }
+        check(CpuMethod::ProcStat, 1.0, 0, None);
+        assert_eq!(cpu_note(&OmniResults::default()), None);
+    }
+}

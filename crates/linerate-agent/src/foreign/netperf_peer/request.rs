@@ -34,7 +34,7 @@ pub(super) fn requests(
     let flows = assignment.flows.iter();
     let requests = flows.map(|plan| Ok((plan.flow, asked(plan.part)?)));
     let requests = requests.collect::<Result<_, String>>()?;
-    Ok((requests, notes(&workload, timing)))
+    Ok((requests, notes(&workload)))
 }
 
 /// Returns why a workload cannot be asked of a netperf server, as the rest of a sentence about netperf.
@@ -71,6 +71,10 @@ fn request(workload: &Workload, part: Part, timing: &Timing) -> Result<OmniReque
         Transport::Mptcp | Transport::Unix => return Err("knows only TCP and UDP".into()),
     };
     check_part(workload, part)?;
+    let counts_all = transport == OmniTransport::Udp && workload.traffic.is_stream();
+    if counts_all && timing.warm_up.0 + timing.drain.0 > 0 {
+        return Err("counts all datagrams, those of a warm-up and a drain, too".into());
+    }
     let way = match part {
         Part::Receiver => Way::In,
         Part::Sender => Way::Out,
@@ -162,23 +166,173 @@ fn cpu(assignment: &Assignment) -> Result<Option<u32>, String> {
 }
 
 /// Returns what to know about a test.
-fn notes(workload: &Workload, timing: &Timing) -> Vec<String> {
+fn notes(workload: &Workload) -> Vec<String> {
     let options = &workload.options;
-    let mut notes = Vec::new();
-    let is_datagrams = workload.manner.transport == Transport::Udp;
-    if is_datagrams && workload.traffic.is_stream() && timing.warm_up.0 > 0 {
-        notes.push(format!(
-            "how many datagrams came in the window is not known: its count is of all, the first {} included",
-            timing.warm_up
-        ));
-    }
     let is_here_only = options.delayed_ack.is_some()
         || options.cork.is_some()
         || options.busy_poll_us.is_some()
         || options.mss_bytes.is_some();
-    if is_here_only {
-        let names = "TCP_QUICKACK, TCP_CORK, TCP_MAXSEG and SO_BUSY_POLL";
-        notes.push(format!("{names} were set at this end only"));
+    let names = "TCP_QUICKACK, TCP_CORK, TCP_MAXSEG and SO_BUSY_POLL";
+    let note = is_here_only.then(|| format!("{names} were set at this end only"));
+    note.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::manner::Sizes;
+
+    use super::*;
+
+    const TIMING: Timing = Timing {
+        settle: Nanos::from_ms(100),
+        warm_up: Nanos(0),
+        measure: Nanos::from_s(10),
+        drain: Nanos(0),
+    };
+
+    fn stream(direction: Direction) -> Workload {
+        Workload::stream(direction)
     }
-    notes
+
+    fn exchange(traffic: fn(Bytes, Bytes) -> Traffic, bytes: (u64, u64)) -> Workload {
+        Workload {
+            traffic: traffic(Bytes(bytes.0), Bytes(bytes.1)),
+            ..stream(Direction::ToServer)
+        }
+    }
+
+    fn rr(request_bytes: Bytes, response_bytes: Bytes) -> Traffic {
+        Traffic::Rr {
+            request_bytes,
+            response_bytes,
+            request_writes: 1,
+        }
+    }
+
+    fn crr(request_bytes: Bytes, response_bytes: Bytes) -> Traffic {
+        Traffic::Crr {
+            request_bytes,
+            response_bytes,
+        }
+    }
+
+    fn with(workload: Workload, change: fn(&mut Workload)) -> Workload {
+        let mut workload = workload;
+        change(&mut workload);
+        workload
+    }
+
+    fn udp(workload: Workload) -> Workload {
+        with(workload, |one| one.manner.transport = Transport::Udp)
+    }
+
+    #[test]
+    fn each_kind_of_traffic_is_a_test_of_netperfs() {
+        let check = |workload: Workload, part, expected: (OmniTransport, Way, bool)| {
+            let asked = request(&workload, part, &TIMING).unwrap();
+            let connects = asked.has(flag::CONNECTS);
+            assert_eq!((asked.transport, asked.way, connects), expected);
+            assert_eq!(asked.has(flag::MEASURES_CPU), !connects);
+            // Eleven seconds are more than the time, the quiet before it and the lead.
+            assert_eq!(asked.length, Length::Seconds(11));
+            asked
+        };
+        let (tcp, datagrams) = (OmniTransport::Tcp, OmniTransport::Udp);
+        let (to, from) = (Direction::ToServer, Direction::FromServer);
+        check(stream(to), Part::Receiver, (tcp, Way::In, false));
+        let sends = check(stream(from), Part::Sender, (tcp, Way::Out, false));
+        assert_eq!(
+            (sends.send_bytes, sends.receive_bytes),
+            (Some(131_072), None)
+        );
+        let small = with(udp(stream(to)), |one| {
+            one.traffic = Traffic::Stream {
+                direction: Direction::ToServer,
+                message_bytes: Bytes(1000),
+            };
+        });
+        let takes = check(small, Part::Receiver, (datagrams, Way::In, false));
+        assert_eq!((takes.send_bytes, takes.receive_bytes), (None, Some(1000)));
+        let answers = Part::Responder;
+        let asked = check(exchange(rr, (10, 20)), answers, (tcp, Way::Exchange, false));
+        assert_eq!(
+            (asked.request_bytes, asked.response_bytes),
+            (Some(10), Some(20))
+        );
+        check(exchange(crr, (1, 1)), answers, (tcp, Way::Exchange, true));
+        check(
+            udp(exchange(rr, (1, 1))),
+            answers,
+            (datagrams, Way::Exchange, false),
+        );
+    }
+
+    #[test]
+    fn what_netperf_does_not_know_is_refused() {
+        let to = || stream(Direction::ToServer);
+        let from = || stream(Direction::FromServer);
+        let endless = Timing {
+            measure: Timing::UNTIL_STOPPED,
+            ..TIMING
+        };
+        let warm = Timing {
+            warm_up: Nanos::from_ms(1),
+            ..TIMING
+        };
+        let mixed = with(to(), |one| {
+            one.manner.sizes = Some(Sizes::Uniform {
+                low: Bytes(1),
+                high: Bytes(2),
+            });
+        });
+        let large = with(from(), |one| one.manner.bytes_max = Some(Bytes(1 << 31)));
+        let slow = with(from(), |one| one.manner.rate_bps = Some(1));
+        let dropped = with(to(), |one| one.manner.receive = ReceiveBy::Discard);
+        let mapped = with(from(), |one| one.manner.send = SendBy::Vmsplice);
+        let joined = with(udp(to()), |one| one.manner.gro = true);
+        let confined = with(to(), |one| one.manner.cpus = Some(1));
+        let mptcp = with(to(), |one| one.manner.transport = Transport::Mptcp);
+        let idle = with(to(), |one| one.traffic = Traffic::Idle);
+        for (workload, timing, words) in [
+            (mixed, TIMING, "one size only"),
+            (large, TIMING, "at most 2147483647 B"),
+            (slow, TIMING, "no rate"),
+            (dropped, TIMING, "receives by plain calls"),
+            (mapped, TIMING, "sends by plain calls"),
+            (joined, TIMING, "no GRO"),
+            (confined, TIMING, "cannot be confined"),
+            (mptcp, TIMING, "only TCP and UDP"),
+            (idle, TIMING, "that carry nothing"),
+            (exchange(crr, (0, 0)), TIMING, "at least a byte"),
+            (exchange(crr, (1, 1)), endless, "by its own clock"),
+            (udp(from()), TIMING, "in answer to others"),
+            (udp(to()), warm, "those of a warm-up"),
+            (from(), endless, "by its own clock"),
+            (stream(Direction::Both), endless, "by its own clock"),
+        ] {
+            let why = check(&workload, &timing).unwrap_err();
+            assert!(why.contains(words), "{why}");
+        }
+        for fine in [to(), exchange(rr, (1, 1)), udp(to())] {
+            assert_eq!(check(&fine, &endless), Ok(()));
+        }
+        assert_eq!(check(&to(), &warm), Ok(()));
+        let fitted = fitting(&warm, Transport::Udp);
+        assert_eq!(check(&udp(to()), &fitted), Ok(()));
+    }
+
+    #[test]
+    fn a_volume_is_a_number_of_bytes_where_the_server_sends_it() {
+        let volume = |direction| {
+            with(stream(direction), |one| {
+                one.manner.bytes_max = Some(Bytes(70_000));
+            })
+        };
+        let asked = |workload, part| request(&workload, part, &TIMING).unwrap().length;
+        let sent = asked(volume(Direction::FromServer), Part::Sender);
+        assert_eq!(sent, Length::Units(70_000));
+        // What comes ends by the end of the stream.
+        let came = asked(volume(Direction::ToServer), Part::Receiver);
+        assert_eq!(came, Length::Seconds(11));
+    }
 }
