@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use linerate_agent::foreign::iperf3_peer::parameters_of;
+use linerate_agent::foreign::netperf_peer;
 use linerate_analyze::precision::Precision;
 use linerate_controller::{Inventories, Placing, Repeats, RunRequest, WarmUp};
 use linerate_model::experiment::{Factor, Level, LevelError, Timing};
@@ -148,6 +149,7 @@ pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
         let instead = "use -J without --format iperf3";
         let next_of_runs = format!("leave out {flag}, or {instead}");
         check_one_group(args, "a document of iperf3", instead)?;
+        check_iperf3_server(foreign.map(ForeignServer::program), instead)?;
         check_iperf3_document(&workload, &timing, *runs.end(), [instead, &next_of_runs])?;
     }
     check_runs(args)?;
@@ -434,6 +436,17 @@ fn check_foreign(foreign: &ForeignServer, workload: &Workload, timing: &Timing) 
         let error = anyhow!("{} {why}", foreign.program());
         Failure::usage(error).next(WITHOUT_PEER)
     })
+}
+
+/// Refuses a document of iperf3 where its server is `foreign`, whose counts are of other phases.
+pub fn check_iperf3_server(foreign: Option<&str>, next: &str) -> CmdResult<()> {
+    match foreign {
+        Some(netperf_peer::PROGRAM) => {
+            let error = anyhow!("a document of iperf3 is of servers of iperf3 and of linerate");
+            Err(Failure::usage(error).next(next))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Refuses what iperf3's documents have no words for; says `next` what to do, and of several runs `next_of_runs`.

@@ -29,7 +29,9 @@ mod measurement;
 pub use documents::{asked, printed, replayed};
 pub use experiments::{Experiments, experiment, searched, study};
 pub use lab::{LAB_CLIENTS, LabAsked, Links};
-pub use measurement::{Measurement, check_iperf3_document, form, interval, measurement};
+pub use measurement::{
+    Measurement, check_iperf3_document, check_iperf3_server, form, interval, measurement,
+};
 
 /// Returns the hosts that `server` and the flags name.
 pub fn hosts(server: Option<&str>, fleet: &FleetArgs, peer: Option<&PeerArgs>) -> HostsAsked {
