@@ -18,3 +18,6 @@ pub(crate) mod netperf;
 pub mod netperf_peer;
 /// A server of another program in the place of an agent.
 pub(crate) mod peer;
+
+/// What netperf is called in messages and records.
+pub const NETPERF: &str = "netperf";

@@ -225,7 +225,7 @@ fn bind_address(text: &str) -> Result<std::net::SocketAddr, String> {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Hosts")]
 pub struct FleetArgs {
-    /// Port of the agents [default: 5201; with --peer netperf 12865]
+    /// Port of the agents [default: 5201]
     #[arg(short, long, value_parser = clap::value_parser!(u16).range(1..))]
     pub port: Option<u16>,
     /// Client host that drives the server, in place of this one (repeatable; it runs `linerate serve`)

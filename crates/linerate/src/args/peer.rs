@@ -17,7 +17,8 @@ pub enum PeerChoice {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Servers of other programs")]
 pub struct PeerArgs {
-    /// Program that serves at HOST instead of `linerate serve`; that host is not observed
+    /// Program that serves at HOST instead of `linerate serve`, and is not observed; netperf listens on
+    /// 12865 unless -p names another port
     #[arg(
         long,
         value_enum,

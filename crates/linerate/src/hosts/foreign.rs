@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use linerate_agent::api::PORT_DEFAULT;
 use linerate_agent::foreign::iperf3_peer::Padding;
-use linerate_agent::foreign::{iperf3_peer, netperf_peer};
+use linerate_agent::foreign::{NETPERF, iperf3_peer, netperf_peer};
 use linerate_model::experiment::Timing;
 use linerate_model::manner::Transport;
 use linerate_model::workload::Workload;
@@ -39,7 +39,7 @@ impl ForeignServer {
     pub fn program(&self) -> &'static str {
         match self {
             Self::Iperf3 { .. } => iperf3_peer::PROGRAM,
-            Self::Netperf => netperf_peer::PROGRAM,
+            Self::Netperf => NETPERF,
         }
     }
 
@@ -81,7 +81,7 @@ impl ForeignServer {
 /// Returns how the server of `program` is started.
 pub fn command_of(program: &str) -> &'static str {
     match program {
-        netperf_peer::PROGRAM => "netserver",
+        NETPERF => "netserver",
         _ => "iperf3 -s",
     }
 }

@@ -4,8 +4,8 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use anyhow::anyhow;
+use linerate_agent::foreign::NETPERF;
 use linerate_agent::foreign::iperf3_peer::parameters_of;
-use linerate_agent::foreign::netperf_peer;
 use linerate_analyze::precision::Precision;
 use linerate_controller::{Inventories, Placing, Repeats, RunRequest, WarmUp};
 use linerate_model::experiment::{Factor, Level, LevelError, Timing};
@@ -441,7 +441,7 @@ fn check_foreign(foreign: &ForeignServer, workload: &Workload, timing: &Timing) 
 /// Refuses a document of iperf3 where its server is `foreign`, whose counts are of other phases.
 pub fn check_iperf3_server(foreign: Option<&str>, next: &str) -> CmdResult<()> {
     match foreign {
-        Some(netperf_peer::PROGRAM) => {
+        Some(NETPERF) => {
             let error = anyhow!("a document of iperf3 is of servers of iperf3 and of linerate");
             Err(Failure::usage(error).next(next))
         }

@@ -81,7 +81,7 @@ fn datagrams_are_counted_by_their_receiver_and_the_host_is_as_busy_as_it_says() 
     let server = Server::start(&[]);
     let said = run(&server.host(), &["-u", "-b", "2M", "-t", "1"]).run();
     assert!(said.is_measured(), "{said:?}");
-    for words in ["received", "lost ", "CPUs of its host", "(method S)"] {
+    for words in ["received", "lost ", "in use on its host", "(method S)"] {
         assert!(said.shows(words), "{words}: {}", said.out);
     }
 }

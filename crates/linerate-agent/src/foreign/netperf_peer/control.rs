@@ -16,7 +16,7 @@ use crate::api::connection::KEEPALIVE;
 use crate::foreign::peer::{CallError, is_timeout};
 
 /// How long the first answer may take: whoever speaks the protocol has it at once.
-const FIRST_ANSWER: Duration = Duration::from_secs(5);
+const GREETING_ANSWER: Duration = Duration::from_secs(5);
 /// How long the answer to a test may take: a server that was built to measure its CPUs by idle loops counts for 40 s
 /// before (`calibrate_idle_rate(4, 10)` of netperf's src/netlib.c).
 const TEST_ANSWER: Duration = Duration::from_secs(60);
@@ -53,7 +53,7 @@ impl AsRef<TcpStream> for Control {
 impl Control {
     /// Makes sure of who answers.
     pub(super) fn greet(stream: TcpStream) -> Result<Self, CallError> {
-        Self::greet_within(stream, FIRST_ANSWER)
+        Self::greet_within(stream, GREETING_ANSWER)
     }
 
     fn greet_within(stream: TcpStream, wait: Duration) -> Result<Self, CallError> {

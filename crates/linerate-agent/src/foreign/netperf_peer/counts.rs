@@ -3,6 +3,7 @@
 use linerate_compat::netperf::{CpuMethod, OmniResults};
 use linerate_model::datagram::Datagrams;
 use linerate_model::metric::Metric;
+use linerate_model::number::counted;
 use linerate_model::run::FlowOutcome;
 use linerate_model::sample::{End, Sample, Subject};
 use linerate_model::workload::Part;
@@ -79,8 +80,9 @@ pub(super) fn cpu_note(results: &OmniResults) -> Option<String> {
     let is_possible = (0.0..=100.0).contains(&cpu.busy) && results.cpus > 0;
     is_possible.then(|| {
         format!(
-            "netperf reports {:.1} % of the {} CPUs of its host in use during the test, {method}",
-            cpu.busy, results.cpus
+            "netperf reports {:.1} % of {} in use on its host during the test, {method}",
+            cpu.busy,
+            counted(results.cpus, "CPU")
         )
     })
 }
@@ -114,7 +116,12 @@ mod tests {
             let words = note.unwrap_or_default();
             assert!(words.contains(expected.unwrap_or("")), "{words}");
         };
-        check(CpuMethod::ProcStat, 43.25, 8, Some("43.2 % of the 8 CPUs"));
+        check(
+            CpuMethod::ProcStat,
+            43.25,
+            8,
+            Some("43.2 % of 8 CPUs in use"),
+        );
         check(CpuMethod::ProcStat, 1.0, 8, Some("method S"));
         check(CpuMethod::Rusage, 100.0, 1, Some("method R"));
         check(CpuMethod::Other(9), 0.0, 1, Some("method number 9"));

@@ -28,6 +28,7 @@ use std::sync::Arc;
 use linerate_model::FlowId;
 use linerate_model::run::FlowOutcome;
 
+use super::NETPERF;
 use super::peer::{Named, Peer, PeerServer, Standing};
 use crate::LocalAgent;
 use crate::api::{Agent, StartRequest};
@@ -35,8 +36,6 @@ use control::{Awaited, Control};
 
 pub use request::{check, fitting};
 
-/// What the program is called in messages and records.
-pub const PROGRAM: &str = "netperf";
 /// Where its server listens if nothing else is asked for.
 pub const PORT: u16 = 12_865;
 
@@ -48,7 +47,7 @@ impl NetperfPeer {
     /// to it that was `opened` already.
     pub fn new(address: SocketAddr, bind: Option<SocketAddr>, opened: Option<TcpStream>) -> Self {
         let named = Named {
-            program: PROGRAM,
+            program: NETPERF,
             address,
         };
         Self(Arc::new(Shared {

@@ -15,7 +15,7 @@ use crate::foreign::peer::{CallError, Delivered, Named, Peer, bare_status, count
 
 /// How long after the end of flows that were stopped before their time the counts are waited for: a server that
 /// receives has them at once, and one that sends does not hear of the stop.
-const STOPPED_NS: u64 = 500_000_000;
+const COUNTS_WAIT_NS: u64 = 500_000_000;
 
 impl Peer for Shared {
     fn named(&self) -> &Named {
@@ -146,7 +146,7 @@ impl Test {
         }
         let mut flows = self.flows.iter();
         let is_counted = flows.all(|flow| flow.awaited.counted().is_some());
-        let gives_up = |ended_ns: u64| self.is_stopped && now_ns() > ended_ns + STOPPED_NS;
+        let gives_up = |ended_ns: u64| self.is_stopped && now_ns() > ended_ns + COUNTS_WAIT_NS;
         Ok(match (self.at, self.ended_ns) {
             (Some(_), Some(ended_ns)) if is_counted || gives_up(ended_ns) => TrialState::Finished,
             (Some(_), _) => TrialState::Running,
