@@ -87,7 +87,7 @@ struct Test {
     ended_ns: Option<u64>,
     /// Whether the traffic was ended before its time.
     is_stopped: bool,
-    notes: Vec<String>,
+    note: Option<String>,
 }
 
 /// One flow, a test on the server.

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use linerate_compat::netperf::{Length, OmniRequest, OmniTransport, Way, flag};
 use linerate_model::experiment::Timing;
 use linerate_model::manner::{ReceiveBy, SendBy, Transport};
-use linerate_model::workload::{Direction, Part, Traffic, Workload};
+use linerate_model::workload::{Direction, FlowOptions, Part, Traffic, Workload};
 use linerate_model::{Bytes, FlowId, Nanos};
 
 use crate::api::{Assignment, Placement};
@@ -16,13 +16,13 @@ use crate::foreign::peer::{check_manner, workload_of};
 /// time that a receiver waits for it ([`linerate_engine::GRACE_NS`]).
 const LEAD: Nanos = Nanos::from_ms(500);
 
-/// Returns what the server at `address` is asked for each flow of its assignment, and what to know about it; or why
-/// that cannot be asked of a netperf server.
+/// Returns what the server at `address` is asked for each flow of its assignment; or why that cannot be asked of a
+/// netperf server.
 pub(super) fn requests(
     assignment: &Assignment,
     timing: &Timing,
     address: SocketAddr,
-) -> Result<(Vec<(FlowId, OmniRequest)>, Vec<String>), String> {
+) -> Result<Vec<(FlowId, OmniRequest)>, String> {
     let workload = workload_of(assignment)?;
     let asked = |part| -> Result<OmniRequest, String> {
         Ok(OmniRequest {
@@ -32,9 +32,9 @@ pub(super) fn requests(
         })
     };
     let flows = assignment.flows.iter();
-    let requests = flows.map(|plan| Ok((plan.flow, asked(plan.part)?)));
-    let requests = requests.collect::<Result<_, String>>()?;
-    Ok((requests, notes(&workload)))
+    flows
+        .map(|plan| Ok((plan.flow, asked(plan.part)?)))
+        .collect()
 }
 
 /// Returns why a workload cannot be asked of a netperf server, as the rest of a sentence about netperf.
@@ -165,16 +165,14 @@ fn cpu(assignment: &Assignment) -> Result<Option<u32>, String> {
     }
 }
 
-/// Returns what to know about a test.
-fn notes(workload: &Workload) -> Vec<String> {
-    let options = &workload.options;
+/// Returns what to know about a test with `options`.
+pub(super) fn note(options: &FlowOptions) -> Option<String> {
     let is_here_only = options.delayed_ack.is_some()
         || options.cork.is_some()
         || options.busy_poll_us.is_some()
         || options.mss_bytes.is_some();
     let names = "TCP_QUICKACK, TCP_CORK, TCP_MAXSEG and SO_BUSY_POLL";
-    let note = is_here_only.then(|| format!("{names} were set at this end only"));
-    note.into_iter().collect()
+    is_here_only.then(|| format!("{names} were set at this end only"))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use linerate_model::manner::Transport;
 use linerate_model::{FlowId, TrialId};
 
 use super::control::{Awaited, Control, Instead};
-use super::request::requests;
+use super::request::{note, requests};
 use super::{Shared, Test, TestFlow, counts};
 use crate::api::{AgentError, Assignment, RefusalCode, StartRequest, TrialState, TrialStatus};
 use crate::core::OtherEnd;
@@ -28,7 +28,7 @@ impl Peer for Shared {
 
     fn prepare(&self, assignment: &Assignment, timing: &Timing) -> Result<(), AgentError> {
         let bad = |why: String| self.named().refused(why, RefusalCode::BadRequest);
-        let (asked, notes) = requests(assignment, timing, self.named().address).map_err(bad)?;
+        let asked = requests(assignment, timing, self.named().address).map_err(bad)?;
         let test = Test {
             flows: self.ask(&asked)?,
             is_udp: assignment.manner.transport == Transport::Udp,
@@ -39,7 +39,7 @@ impl Peer for Shared {
             clients: Vec::new(),
             ended_ns: None,
             is_stopped: false,
-            notes,
+            note: note(&assignment.options),
         };
         self.standing.desk().test = Some((assignment.trial, test));
         Ok(())
@@ -172,7 +172,7 @@ impl Test {
             .iter()
             .map(|(client, results)| counts::end_of(client, *results))
             .collect();
-        status.notes = self.notes.clone();
+        status.notes.extend(self.note.clone());
         let said = ends.iter().filter_map(|(_, results)| *results);
         // Each of its processes measures the same CPUs.
         let cpu = said.filter(|_| !self.is_placed).find_map(counts::cpu_note);
