@@ -57,14 +57,7 @@ impl Control {
     }
 
     fn greet_within(stream: TcpStream, wait: Duration) -> Result<Self, CallError> {
-        // Neither fails on a connected socket.
-        let _ = SockRef::from(&stream).set_tcp_keepalive(&KEEPALIVE);
-        let _ = stream.set_nodelay(true);
-        let mut control = Self {
-            stream,
-            room: [0; MESSAGE_BYTES],
-            filled: 0,
-        };
+        let mut control = Self::of(stream);
         let odd = |instead: Instead| match instead.code {
             Some(RefusalCode::Busy) => CallError::Busy,
             _ => CallError::Odd(instead.words),
@@ -76,6 +69,18 @@ impl Control {
         }
         read(&answer, OmniResponse::decode).map_err(odd)?;
         Err(odd(strange()))
+    }
+
+    /// Takes a connection of which it is known who answers.
+    pub(super) fn of(stream: TcpStream) -> Self {
+        // Neither fails on a connected socket.
+        let _ = SockRef::from(&stream).set_tcp_keepalive(&KEEPALIVE);
+        let _ = stream.set_nodelay(true);
+        Self {
+            stream,
+            room: [0; MESSAGE_BYTES],
+            filled: 0,
+        }
     }
 
     /// Asks for a test.

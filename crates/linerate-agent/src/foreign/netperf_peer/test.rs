@@ -106,11 +106,11 @@ impl Shared {
     /// Asks for a test for each flow, by a connection of its own, and hears where their payload goes.
     fn ask(&self, asked: &[(FlowId, OmniRequest)]) -> Result<Vec<TestFlow>, AgentError> {
         let instead = |instead| self.instead(instead);
-        let mut controls = Vec::with_capacity(asked.len());
-        for (_, request) in asked {
-            let mut control = self.control()?;
+        let controls = asked.iter().map(|_| self.control());
+        let mut controls = controls.collect::<Result<Vec<_>, _>>()?;
+        // All of their clocks start at once, and no answer is waited for in between.
+        for ((_, request), control) in asked.iter().zip(&mut controls) {
             control.ask(request).map_err(instead)?;
-            controls.push(control);
         }
         let flows = asked.iter().zip(controls).map(|((flow, _), mut control)| {
             let response = control.answer().map_err(instead)?;
@@ -125,10 +125,10 @@ impl Shared {
         flows.collect()
     }
 
-    /// Returns the connection that was called, or another one.
+    /// Returns the connection that was called, or another one to the same server.
     fn control(&self) -> Result<Control, AgentError> {
         let called = self.standing.desk().called.take();
-        let another = || Control::greet(self.standing.connect()?);
+        let another = || self.standing.connect().map(Control::of);
         let control = called.map_or_else(another, Ok);
         control.map_err(|error| self.named().call_error(error))
     }
