@@ -5,8 +5,8 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
 use linerate_compat::netperf::{
-    Length, MESSAGE_BYTES, Message, OmniRequest, OmniResponse, OmniTransport, Request, Way,
-    debug_answer, refused,
+    Length, MESSAGE_BYTES, Message, OmniRequest, OmniResponse, OmniResults, OmniTransport, Request,
+    Way, debug_answer, refused,
 };
 use serde_json::Value;
 
@@ -119,8 +119,11 @@ fn nothing_listens() {
     run(&host, &[]).run().failed(1, &said);
 }
 
+/// Returns what is said when a message comes.
+type Answer = fn() -> Vec<Message>;
+
 /// Serves each control connection by `answers`, one for each message that comes, and then closes it.
-fn scripted(answers: Vec<fn() -> Message>) -> SocketAddr {
+fn scripted(answers: Vec<Answer>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has free ports");
     let address = listener.local_addr().expect("it is bound");
     // It goes with the test's process.
@@ -133,13 +136,15 @@ fn scripted(answers: Vec<fn() -> Message>) -> SocketAddr {
     address
 }
 
-fn serve(mut stream: TcpStream, answers: &[fn() -> Message]) {
+fn serve(mut stream: TcpStream, answers: &[Answer]) {
     for answer in answers {
         let mut asked = [0; MESSAGE_BYTES];
         if stream.read_exact(&mut asked).is_err() {
             return;
         }
-        let _ = stream.write_all(answer().bytes());
+        for message in answer() {
+            let _ = stream.write_all(message.bytes());
+        }
     }
 }
 
@@ -164,37 +169,48 @@ fn at_port(port: u16) -> Message {
 
 #[test]
 fn a_server_that_does_something_else_is_named_with_what_it_did() {
-    let check = |answers: Vec<fn() -> Message>, said: &[&str]| {
+    let check = |answers: Vec<Answer>, said: &[&str]| {
         let host = scripted(answers).to_string();
         run(&host, &["-t", "2"]).run().failed(1, said);
     };
     // What is no answer at all.
-    let question: fn() -> Message = Request::calibrate;
+    let yes: Answer = || vec![debug_answer()];
+    let question: Answer = || vec![Request::calibrate()];
     check(vec![question], &["answers as no netperf server does"]);
+    check(vec![yes, question], &["answers as no netperf server does"]);
     check(
-        vec![debug_answer, question],
-        &["answers as no netperf server does"],
-    );
-    check(
-        vec![debug_answer, || refused(13)],
+        vec![yes, || vec![refused(13)]],
         &["refused the test: Permission denied"],
     );
     check(
-        vec![debug_answer, || at_port(0)],
+        vec![yes, || vec![at_port(0)]],
         &["names no port for the payload"],
     );
     // A port at which nobody listens.
     check(
-        vec![debug_answer, || at_port(free_port())],
+        vec![yes, || vec![at_port(free_port())]],
         &["refused", "127.0.0.1:"],
     );
     // It goes as soon as the payload may come.
     check(
-        vec![debug_answer, set_up],
+        vec![yes, || vec![set_up()]],
         &["closed the control connection"],
     );
-    let another: fn() -> Message =
-        || OmniRequest::of(OmniTransport::Tcp, Way::In, Length::Open).encode();
+    // More than there was.
+    let liar: Answer = || {
+        let counts = OmniResults {
+            bytes_received: u64::MAX,
+            receive_calls: u32::MAX,
+            ..OmniResults::default()
+        };
+        vec![set_up(), counts.encode()]
+    };
+    check(
+        vec![yes, liar],
+        &["16777216 TiB received, but", "were sent"],
+    );
+    let another: Answer =
+        || vec![OmniRequest::of(OmniTransport::Tcp, Way::In, Length::Open).encode()];
     check(vec![another], &["answers as no netperf server does"]);
 }
 
@@ -213,7 +229,7 @@ fn a_server_that_dies_in_the_middle_leaves_what_was_measured_and_a_failure() {
 
 #[test]
 fn a_server_of_netperf_is_recognised() {
-    let host = scripted(vec![debug_answer]).to_string();
+    let host = scripted(vec![|| vec![debug_answer()]]).to_string();
     let said = "this looks like netperf: `linerate run HOST --peer netperf`";
     linerate(&["run", &host, "-t", "1"])
         .run()

@@ -1,9 +1,10 @@
 //! Both halves of a test: what becomes of it at the server, and what this host's agent has to do with it.
 
-use linerate_compat::netperf::OmniRequest;
+use linerate_compat::netperf::{OmniRequest, OmniResults};
 use linerate_engine::now_ns;
 use linerate_model::experiment::Timing;
 use linerate_model::manner::Transport;
+use linerate_model::run::FlowOutcome;
 use linerate_model::{FlowId, TrialId};
 
 use super::control::{Awaited, Control, Instead};
@@ -146,6 +147,11 @@ impl Test {
         }
         let mut flows = self.flows.iter();
         let is_counted = flows.all(|flow| flow.awaited.counted().is_some());
+        let mut ends = self.ends();
+        let excess = ends.find_map(|(client, results)| counts::excess(client, results?));
+        if let Some(words) = excess.filter(|_| self.ended_ns.is_some()) {
+            return Err(Instead { words, code: None });
+        }
         let gives_up = |ended_ns: u64| self.is_stopped && now_ns() > ended_ns + COUNTS_WAIT_NS;
         Ok(match (self.at, self.ended_ns) {
             (Some(_), Some(ended_ns)) if is_counted || gives_up(ended_ns) => TrialState::Finished,
@@ -163,11 +169,7 @@ impl Test {
         let (TrialState::Finished, Some(at)) = (&status.state, self.at) else {
             return status;
         };
-        let of = |flow: &TestFlow| self.clients.iter().find(|client| client.flow == flow.flow);
-        let flows = self.flows.iter();
-        let ends: Vec<_> = flows
-            .filter_map(|flow| Some((of(flow)?, flow.awaited.counted())))
-            .collect();
+        let ends: Vec<_> = self.ends().collect();
         status.flows = ends
             .iter()
             .map(|(client, results)| counts::end_of(client, *results))
@@ -186,5 +188,12 @@ impl Test {
             status.next = status.samples.len();
         }
         status
+    }
+
+    /// Returns what became of the client's end of each flow, with what the server counted of it.
+    fn ends(&self) -> impl Iterator<Item = (&FlowOutcome, Option<&OmniResults>)> {
+        let of = |flow: &TestFlow| self.clients.iter().find(|client| client.flow == flow.flow);
+        let flows = self.flows.iter();
+        flows.filter_map(move |flow| Some((of(flow)?, flow.awaited.counted())))
     }
 }
