@@ -17,12 +17,12 @@ pub enum PeerChoice {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Servers of other programs")]
 pub struct PeerArgs {
-    /// Program that serves at HOST instead of `linerate serve`, and is not observed; netperf listens on
-    /// 12865 unless -p names another port
+    /// Program that serves at HOST instead of `linerate serve`: iperf3, or netperf, whose port is 12865 unless -p
+    /// names another; that host is not observed
     #[arg(
         long,
         value_enum,
-        value_name = "iperf3|netperf",
+        value_name = "PROGRAM",
         hide_possible_values = true,
         conflicts_with_all = ["clients", "lab", "token_file", "shared", "known_agents", "fingerprints", "accept_new", "tls_ca", "tls_client_cert", "plain"]
     )]
