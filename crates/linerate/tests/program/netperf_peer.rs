@@ -180,7 +180,7 @@ fn a_server_that_does_something_else_is_named_with_what_it_did() {
     check(vec![yes, question], &["answers as no netperf server does"]);
     check(
         vec![yes, || vec![refused(13)]],
-        &["refused the test: Permission denied"],
+        &["answers with an error: Permission denied"],
     );
     check(
         vec![yes, || vec![at_port(0)]],

@@ -183,7 +183,7 @@ fn read<T>(message: &Message, decode: fn(&Message) -> Result<T, u32>) -> Result<
             UNKNOWN_REQUEST => "does not know the test: it is older than 2.7".to_owned(),
             _ => {
                 let system = std::io::Error::from_raw_os_error(error.cast_signed());
-                format!("refused the test: {system}")
+                format!("answers with an error: {system}")
             }
         };
         let code = match Errno::from_raw(error.cast_signed()) {
@@ -284,7 +284,7 @@ mod tests {
             bytes(&refused(u32::MAX)),
             false,
             PATIENCE,
-            "refused the test",
+            "answers with an error",
         );
         check(
             bytes(&refused(0)),
