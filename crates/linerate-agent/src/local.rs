@@ -12,7 +12,7 @@ use crate::api::{
     TrialStatus,
 };
 use crate::core::{Caller, Core, OtherEnd};
-use crate::foreign::iperf3_peer::Shared;
+use crate::foreign::peer::Peer;
 
 /// What messages call it.
 const ADDRESS: &str = "in-process";
@@ -20,8 +20,8 @@ const ADDRESS: &str = "in-process";
 /// An agent for the controller's own host.
 pub struct LocalAgent {
     core: Arc<Core>,
-    /// The other end, if that is a server of iperf3.
-    peer: Option<Arc<Shared>>,
+    /// The other end, if that is a server of another program.
+    peer: Option<Arc<dyn Peer>>,
 }
 
 impl LocalAgent {
@@ -31,7 +31,7 @@ impl LocalAgent {
     }
 
     /// Returns the same for trials with `peer`.
-    pub(crate) fn with_peer(self, peer: Arc<Shared>) -> Self {
+    pub(crate) fn with_peer(self, peer: Arc<dyn Peer>) -> Self {
         let peer = Some(peer);
         Self { peer, ..self }
     }

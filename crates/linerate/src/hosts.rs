@@ -10,7 +10,7 @@ use anyhow::anyhow;
 use linerate_agent::api::{
     AdmitRequest, Agent, AgentError, LABEL_CHARS_MAX, LimitsInfo, NoAnswer, RefusalCode,
 };
-use linerate_agent::foreign::iperf3_peer::Padding;
+use linerate_agent::foreign::iperf3_peer;
 use linerate_agent::tls::client::HandshakeError;
 use linerate_agent::tls::known::KnownError;
 use linerate_agent::tls::{Fingerprint, TlsFileError};
@@ -29,6 +29,8 @@ use crate::exit::{CmdResult, Exit, Failure};
 mod address;
 /// What serves where no agent does.
 mod elsewhere;
+/// Servers of other programs.
+mod foreign;
 
 /// The token that agents are called with.
 mod token;
@@ -37,6 +39,7 @@ mod trust;
 
 pub use address::Place;
 use elsewhere::Elsewhere;
+pub use foreign::{ForeignServer, Login};
 pub use token::{TOKEN_VARIABLE, token};
 use trust::Callers;
 
@@ -100,26 +103,6 @@ pub enum Family {
     V4,
     /// IPv6.
     V6,
-}
-
-/// A server of iperf3.
-#[derive(Clone)]
-pub struct ForeignServer {
-    /// For a server that asks for one.
-    pub login: Option<Login>,
-    /// Whether it is to send its own output with its results.
-    pub server_output: bool,
-}
-
-/// A user whose password is asked for later.
-#[derive(Clone)]
-pub struct Login {
-    /// The user.
-    pub user: String,
-    /// File with the server's public key.
-    pub key_file: PathBuf,
-    /// The padding that the server takes.
-    pub padding: Padding,
 }
 
 /// Returns the agent of a host that is only looked at: `HOST[:PORT]`, or this one.
@@ -395,9 +378,12 @@ fn next_step(error: &AgentError) -> Option<String> {
             gone,
             ..
         } => match code {
-            _ if *gone => "start `iperf3 -s` there, or name its port with -p",
+            _ if *gone => {
+                let command = foreign::command_of(program);
+                return Some(format!("start `{command}` there, or name its port with -p"));
+            }
             Some(RefusalCode::Busy) => "try again later, or wait for it with --queue",
-            Some(RefusalCode::Unauthorized) => {
+            Some(RefusalCode::Unauthorized) if *program == iperf3_peer::PROGRAM => {
                 "check --username, the password and --rsa-public-key-path; servers up to 3.16 need \
                  --use-pkcs1-padding"
             }

@@ -193,6 +193,7 @@ pub(super) fn connect_all(
         OtherEnd::Agent => at_once(&assignment.flows, |plan| opener.open(plan)),
         // A foreign server numbers its flows as they come.
         OtherEnd::Foreign { greeting } => opener.open_in_turn(greeting),
+        OtherEnd::Addressed(addresses) => opener.open_each_at(addresses),
     }
 }
 
@@ -359,8 +360,25 @@ impl<'a> Opener<'a> {
         Ok(flows)
     }
 
+    /// Opens each flow at its address, without a word.
+    fn open_each_at(&self, addresses: &[SocketAddr]) -> Result<Vec<Flow>, Refusal> {
+        let plans = self.assignment.flows.iter().zip(addresses);
+        at_once(&plans.collect::<Vec<_>>(), |(plan, address)| {
+            let config = flow_config(self.assignment, plan.flow, plan.part);
+            let mut flow = self.connect_to(&Peer::Ip(**address), config, &[])?;
+            if self.assignment.manner.transport == Transport::Udp {
+                flow.end_with_empty_datagrams();
+            }
+            Ok(flow)
+        })
+    }
+
     fn connect(&self, config: FlowConfig, hello: &[u8]) -> Result<Flow, Refusal> {
-        let flow = match &self.peer {
+        self.connect_to(&self.peer, config, hello)
+    }
+
+    fn connect_to(&self, peer: &Peer, config: FlowConfig, hello: &[u8]) -> Result<Flow, Refusal> {
+        let flow = match peer {
             Peer::Ip(peer) => engine::connect(config, *peer, self.bind, hello, CONNECT_DEADLINE),
             Peer::Unix(name) => engine::connect_unix(config, name, hello, CONNECT_DEADLINE),
         };

@@ -1,6 +1,7 @@
 //! One trial on this host: what it was told to do, its flows as they come, and its record.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
@@ -36,6 +37,9 @@ pub(crate) enum OtherEnd {
         /// What each flow says first, in place of cookie and number.
         greeting: Vec<u8>,
     },
+    /// Another program likewise, which awaits each flow at an address of its own, in their order, where it says
+    /// nothing but payload, and reads to the end of every stream.
+    Addressed(Vec<SocketAddr>),
 }
 
 impl OtherEnd {

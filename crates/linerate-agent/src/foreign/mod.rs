@@ -14,3 +14,10 @@ pub(crate) mod iperf3;
 pub mod iperf3_peer;
 /// Clients of netperf.
 pub(crate) mod netperf;
+/// netperf's server.
+pub mod netperf_peer;
+/// A server of another program in the place of an agent.
+pub(crate) mod peer;
+
+/// What netperf is called in messages and records.
+pub const NETPERF: &str = "netperf";

@@ -21,7 +21,10 @@ mod results;
 pub use message::{MESSAGE_BYTES, Message, NOTHING_SAID};
 pub use omni::{Interval, Length, OmniError, OmniRequest, OmniTransport, Way};
 pub use request::Request;
-pub use response::{OmniResponse, UNKNOWN_REQUEST, calibrated, debug_answer, refused};
+pub use response::{
+    OmniResponse, UNKNOWN_REQUEST, calibrated, debug_answer, is_debug_answer, is_omni_answer,
+    refused,
+};
 pub use results::{CpuMethod, CpuShares, OmniResults};
 
 /// The bits of [`OmniRequest::flags`] and [`OmniResponse::flags`] that mean something here.

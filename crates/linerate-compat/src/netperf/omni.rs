@@ -21,6 +21,9 @@ const BUFFER_BYTES_MAX: u32 = 1 << 30;
 const LENGTH_S_MAX: u32 = 86_400;
 /// The longest time between two bursts.
 const INTERVAL_US_MAX: u32 = 60_000_000;
+/// Alignment of the server's buffers, as netperf asks for it: its server crashes where that is 0
+/// (`allocate_buffer_ring` of netperf's src/netlib.c).
+const ALIGNMENT: u32 = 8;
 
 /// The highest priority that needs no privilege (`sk_setsockopt` of net/core/sock.c).
 const PRIORITY_MAX: u32 = 6;
@@ -240,6 +243,8 @@ impl OmniRequest {
             message.set_word(index, word.unwrap_or(NOTHING_SAID));
         }
         let plain = [
+            (2, ALIGNMENT),
+            (8, ALIGNMENT),
             (12, self.flags),
             (14, self.length.word()),
             (20, self.port.into()),

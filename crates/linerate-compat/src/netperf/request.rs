@@ -45,6 +45,11 @@ impl Request {
         Message::new(DEBUG_ON, NOTHING_SAID)
     }
 
+    /// Returns the message that asks for none: it changes nothing, and shows who answers.
+    pub fn no_debug() -> Message {
+        Message::new(DEBUG_OFF, NOTHING_SAID)
+    }
+
     /// Returns the message with a phrase of nothing.
     pub fn passphrase() -> Message {
         Message::new(PASSPHRASE, NOTHING_SAID)

@@ -4,6 +4,10 @@ use super::message::Message;
 
 /// Kinds of answers.
 pub(super) const OMNI_RESPONSE: u32 = 98;
+const OMNI_RESULTS: u32 = 99;
+/// What netperf's server says before its counts: it turns the bytes of its first answer round once more
+/// (`send_response_n` of netperf's src/netlib.c).
+const OMNI_RESPONSE_AGAIN: u32 = OMNI_RESPONSE.swap_bytes();
 const DEBUG_OK: u32 = 3;
 const CPU_CALIBRATED: u32 = 5;
 /// The error that answers a message of no known kind.
@@ -86,6 +90,19 @@ impl OmniResponse {
     }
 }
 
+/// Returns whether a message is an answer to a request for a record, or none, of what the server does.
+pub fn is_debug_answer(message: &Message) -> bool {
+    message.kind() == DEBUG_OK
+}
+
+/// Returns whether a message is an answer to a test: what was set up for it, what was counted, or an error.
+pub fn is_omni_answer(message: &Message) -> bool {
+    matches!(
+        message.kind(),
+        OMNI_RESPONSE | OMNI_RESULTS | OMNI_RESPONSE_AGAIN
+    )
+}
+
 /// Returns the answer to a request that is not granted, or a test that failed.
 pub fn refused(error: u32) -> Message {
     Message::new(OMNI_RESPONSE, error)
@@ -126,7 +143,8 @@ mod tests {
         };
         assert_eq!(OmniResponse::decode(&response.encode()), Ok(response));
         assert_eq!(OmniResponse::decode(&refused(13)), Err(13));
-        assert_eq!(debug_answer().kind(), DEBUG_OK);
+        assert!(is_debug_answer(&debug_answer()) && !is_omni_answer(&debug_answer()));
+        assert!(is_omni_answer(&refused(13)) && !is_debug_answer(&refused(13)));
         assert_eq!(calibrated(2).word(1), 2);
     }
 }

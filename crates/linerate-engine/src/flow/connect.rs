@@ -24,7 +24,7 @@ use crate::sys::unix;
 ///
 /// Options are set before connecting. Connecting and sending `hello` together take at most
 /// `deadline`. A flow that is a place of connections makes them while it runs, each with `hello`: nothing
-/// is connected or sent here.
+/// is connected or sent here. A server of another program may need none.
 pub fn connect(
     config: FlowConfig,
     peer: SocketAddr,

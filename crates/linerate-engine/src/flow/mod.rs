@@ -100,6 +100,17 @@ pub struct Flow {
     pub(crate) shared: Shared,
 }
 
+/// What the two ends of a flow say to each other beside the payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Words {
+    /// Those of our own protocol.
+    Ours,
+    /// Nothing: see [`Flow::keep_to_payload`].
+    None,
+    /// Empty datagrams: see [`Flow::end_with_empty_datagrams`].
+    Empty,
+}
+
 /// What the worker and the sampler both know of a flow.
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -119,8 +130,7 @@ pub(crate) struct Shared {
     /// Bits a second that exchanges are held to, both directions together.
     pub(crate) rate_max_bps: Option<u64>,
     pub(crate) counters: Counters,
-    /// Whether this end says nothing but payload: see [`Flow::keep_to_payload`].
-    pub(crate) payload_only: bool,
+    pub(crate) words: Words,
     /// What is sent at the start, before any payload and not counted; empty for nothing.
     pub(crate) greeting: Vec<u8>,
     /// What only datagrams have to count.
@@ -150,7 +160,7 @@ impl Shared {
             pace_bps: None,
             rate_max_bps: None,
             counters: Counters::default(),
-            payload_only: false,
+            words: Words::Ours,
             greeting: Vec::new(),
             datagrams: None,
             frames: Mutex::default(),
@@ -220,7 +230,13 @@ impl Flow {
     /// the mark after the last datagram for one more, and the end of a stream that has sent all it
     /// may for one that broke.
     pub fn keep_to_payload(&mut self) {
-        self.shared.payload_only = true;
+        self.shared.words = Words::None;
+    }
+
+    /// Makes this end of a flow of datagrams say its end by empty ones, and take responses that name no request:
+    /// what netperf's server does.
+    pub fn end_with_empty_datagrams(&mut self) {
+        self.shared.words = Words::Empty;
     }
 
     /// Returns what this end is and does.

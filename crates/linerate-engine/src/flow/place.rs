@@ -18,8 +18,8 @@ pub(crate) enum PlaceEnd {
         peer: SocketAddr,
         /// Where they come from, if that was chosen.
         bind: Option<SocketAddr>,
-        /// What each says first.
-        hello: HelloBytes,
+        /// What each says first; nothing to a server of another program.
+        hello: Box<[u8]>,
     },
     /// The server's end answers them.
     Answers {
@@ -32,9 +32,9 @@ pub(crate) enum PlaceEnd {
 
 impl PlaceEnd {
     /// Returns where connections go to and what they say first, if they are made here.
-    pub(crate) fn calling(&self) -> Option<(SocketAddr, HelloBytes)> {
+    pub(crate) fn calling(&self) -> Option<(SocketAddr, Box<[u8]>)> {
         match self {
-            PlaceEnd::Calls { peer, hello, .. } => Some((*peer, *hello)),
+            PlaceEnd::Calls { peer, hello, .. } => Some((*peer, hello.clone())),
             PlaceEnd::Answers { .. } => None,
         }
     }
@@ -63,10 +63,7 @@ pub(super) fn reach(
     bind: Option<SocketAddr>,
     hello: &[u8],
 ) -> Result<Flow, ConnectError> {
-    let hello = hello.try_into().map_err(|_| ConnectError::Config {
-        flow: config.flow,
-        reason: "connections need a hello that says whose they are".to_owned(),
-    })?;
+    let hello = hello.into();
     let local = bind.unwrap_or(any_like(peer.ip()));
     place(config, local, peer, PlaceEnd::Calls { peer, bind, hello })
 }

@@ -191,8 +191,7 @@ fn choose(
             Some(callees) => CallRing::answering(Callee::sockets_max(callees)),
             None => {
                 let place = |seat: &Seat<Place>| seat.flow.place.as_ref()?.calling();
-                let peers = seats.iter().filter_map(place);
-                let peers: Vec<_> = peers.map(|(peer, hello)| (peer, hello.into())).collect();
+                let peers: Vec<_> = seats.iter().filter_map(place).collect();
                 CallRing::calling(&peers, memory.payload.bytes(), memory.room.bytes())
             }
         };

@@ -32,7 +32,7 @@ use linerate_model::workload::{Part, Traffic};
 
 use crate::flow::datagram::is_datagram;
 use crate::flow::opening::HELLO_BYTES;
-use crate::flow::{FlowConfig, Shared};
+use crate::flow::{FlowConfig, Shared, Words};
 use crate::measure::Window;
 use crate::measure::latency::Latency;
 use crate::schedule::{Control, Ending};
@@ -177,7 +177,7 @@ impl Seated for Player {
         let is_stopped = flow.config.end == End::Server && !has_sent_all;
         match (flow.config.part, ending) {
             // It hears of the end by its own protocol, and would take this for a connection that broke.
-            (Part::Sender, Ending::Complete) if flow.payload_only && !is_stopped => None,
+            (Part::Sender, Ending::Complete) if flow.words == Words::None && !is_stopped => None,
             // The peer of a sender reads on to this mark; what is under way is still delivered.
             (Part::Sender | Part::Requester, Ending::Complete) => Some(Shutdown::Write),
             _ => Some(Shutdown::Both),

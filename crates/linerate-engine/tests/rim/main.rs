@@ -12,6 +12,8 @@ mod bulk;
 /// What goes wrong: peers that vanish, aborts, refusals.
 mod datagrams;
 mod endings;
+/// Servers of netperf.
+mod netperf;
 /// What the sampler reads and what the results say.
 mod readings;
 /// Opening pairs of flows and running them.

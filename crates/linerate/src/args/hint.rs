@@ -259,7 +259,7 @@ fn of_slip(flag: &str, words: &[String]) -> Option<String> {
     Some(format!("did you mean `--{near}`?"))
 }
 
-/// Returns what is missing, as the usage names it: `<HOST[:PORT]>`, `--peer <iperf3>`.
+/// Returns what is missing, as the usage names it: `<HOST[:PORT]>`, `--peer <PROGRAM>`.
 fn missing(error: &clap::Error) -> Vec<&str> {
     match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::Strings(missing)) => missing.iter().map(String::as_str).collect(),

@@ -30,7 +30,7 @@ mod trace;
 mod watch;
 
 pub use given::Typed;
-pub use peer::PeerArgs;
+pub use peer::{PeerArgs, PeerChoice};
 pub use run::{OF_IPERF3, RATE_UNITS, RunArgs};
 pub use tls::{ServeTlsArgs, TlsArgs};
 pub use trace::{LiveArgs, TraceArgs, TraceFormat};
@@ -225,9 +225,9 @@ fn bind_address(text: &str) -> Result<std::net::SocketAddr, String> {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Hosts")]
 pub struct FleetArgs {
-    /// Port of the agents
-    #[arg(short, long, default_value_t = PORT_DEFAULT, value_parser = clap::value_parser!(u16).range(1..))]
-    pub port: u16,
+    /// Port of the agents [default: 5201]
+    #[arg(short, long, value_parser = clap::value_parser!(u16).range(1..))]
+    pub port: Option<u16>,
     /// Client host that drives the server, in place of this one (repeatable; it runs `linerate serve`)
     #[arg(long = "client", value_name = "HOST[:PORT]")]
     pub clients: Vec<String>,

@@ -9,17 +9,20 @@ use clap::{Args, ValueEnum};
 pub enum PeerChoice {
     /// `iperf3 -s`, or `linerate serve` as if it were one
     Iperf3,
+    /// `netserver`, or `linerate serve` as if it were one
+    Netperf,
 }
 
 /// A server that is not `linerate serve`.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Servers of other programs")]
 pub struct PeerArgs {
-    /// Program that serves at HOST instead of `linerate serve`; that host is not observed
+    /// Program that serves at HOST instead of `linerate serve`: iperf3, or netperf, whose port is 12865 unless -p
+    /// names another; that host is not observed
     #[arg(
         long,
         value_enum,
-        value_name = "iperf3",
+        value_name = "PROGRAM",
         hide_possible_values = true,
         conflicts_with_all = ["clients", "lab", "token_file", "shared", "known_agents", "fingerprints", "accept_new", "tls_ca", "tls_client_cert", "plain"]
     )]

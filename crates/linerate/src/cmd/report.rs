@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, anyhow};
 use linerate_analyze::groups;
 use linerate_model::plan::Plan;
-use linerate_model::run::Recording;
+use linerate_model::run::{Recording, server_program};
 use linerate_report::Extent;
 
 use super::execute;
@@ -131,6 +131,8 @@ fn replay(args: &ReportArgs, form: ReplayForm) -> CmdResult {
     }
     if let Some(trial) = plan.trials.first().filter(|_| form == ReplayForm::Iperf3) {
         let next = "show it with --replay=json";
+        let foreign: Option<String> = server_program(&recording.document.hosts).clone().into();
+        meant::check_iperf3_server(foreign.as_deref(), next)?;
         meant::check_iperf3_document(&trial.workload, &trial.timing, runs, [next; 2])?;
     }
     let output = Output {

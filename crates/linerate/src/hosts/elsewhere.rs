@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use linerate_compat::iperf3::{COOKIE_BYTES, Cookie, State};
+use linerate_compat::netperf::{Request, debug_answer};
 
 /// Longest wait for a connection, and for an answer.
 const ANSWER_WAIT: Duration = Duration::from_secs(1);
@@ -20,6 +21,8 @@ const REQUEST: &[u8] = b"GET / HTTP/1.0\r\n\r\n";
 pub enum Elsewhere {
     /// iperf3.
     Iperf3,
+    /// netperf.
+    Netperf,
     /// SSH (RFC 4253, section 4.2).
     Ssh,
     /// HTTP.
@@ -34,7 +37,9 @@ impl Elsewhere {
     /// 1. Who speaks first is told by that.
     /// 2. iperf3 answers a cookie with the state in which parameters are exchanged, or that it is busy. One that is
     ///    asked notes a test that did not begin.
-    /// 3. HTTP answers a request. It takes a cookie for the begin of one, so it is asked by another connection.
+    /// 3. netperf answers a message of its own, for which it takes the cookie for the begin, so it is asked by another
+    ///    connection.
+    /// 4. HTTP answers a request, and likewise.
     pub fn find(address: SocketAddr) -> Option<Self> {
         let mut stream = match TcpStream::connect_timeout(&address, ANSWER_WAIT) {
             Ok(stream) => stream,
@@ -51,6 +56,11 @@ impl Elsewhere {
             return Some(Self::Iperf3);
         }
         let another = || TcpStream::connect_timeout(&address, ANSWER_WAIT).ok();
+        let (message, yes) = (Request::no_debug(), debug_answer());
+        let is_yes = |stream| asked(stream, message.bytes()) == yes.bytes()[..FIRST_BYTES];
+        if another().is_some_and(is_yes) {
+            return Some(Self::Netperf);
+        }
         let is_http = word.starts_with(b"HTTP/")
             || another().is_some_and(|stream| asked(stream, REQUEST).starts_with(b"HTTP/"));
         is_http.then_some(Self::Http)
@@ -61,6 +71,10 @@ impl Elsewhere {
         match self {
             Self::Iperf3 => {
                 "this looks like iperf3: `linerate run HOST --peer iperf3` measures with it, all else needs \
+                 `linerate serve`"
+            }
+            Self::Netperf => {
+                "this looks like netperf: `linerate run HOST --peer netperf` measures with it, all else needs \
                  `linerate serve`"
             }
             Self::Ssh => "this is a server of SSH: name the port of `linerate serve` with -p",
@@ -124,6 +138,14 @@ mod tests {
             }
         };
         assert_eq!(found(b"", http), Some(Elsewhere::Http));
+        let netperf = |said: &[u8]| -> &'static [u8] {
+            if said.starts_with(&[0, 0, 0, 2]) {
+                &[0, 0, 0, 3, 0, 0, 0, 0]
+            } else {
+                b""
+            }
+        };
+        assert_eq!(found(b"", netperf), Some(Elsewhere::Netperf));
         assert_eq!(found(b"", |_| b"?"), None);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();

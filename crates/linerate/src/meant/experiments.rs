@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use linerate_agent::foreign::iperf3_peer;
 use linerate_model::Nanos;
 use linerate_model::experiment::{Cell, Experiment, Factor, Level};
 use linerate_model::manner::{Named, Transport};
@@ -17,7 +16,7 @@ use super::{check_peer, check_tls};
 use crate::args::{GateArgs, RunArgs, StudyArgs};
 use crate::exit::{CmdResult, Failure};
 use crate::gate::Gate;
-use crate::hosts::HostsAsked;
+use crate::hosts::{ForeignServer, HostsAsked};
 use crate::shell::{quoted, quoted_path};
 use crate::term;
 use crate::workload::workload;
@@ -27,7 +26,7 @@ const USUAL: Nanos = Nanos::from_s(300);
 /// The time of a quick look.
 const QUICK: Nanos = Nanos::from_s(30);
 
-/// Most cells of an experiment that are held against what iperf3 can do: more than chapters and files have
+/// Most cells of an experiment that are held against what a server of another program can do: more than chapters and files have
 /// trials, and read within a moment.
 const CELLS_LOOKED_AT: usize = 10_000;
 
@@ -154,8 +153,8 @@ fn of_run(args: &RunArgs, typed: &str, draft: Draft) -> CmdResult<Experiments> {
         lab::words(preset, &args.plan.lab_link)
     });
     let hosts = super::hosts(args.host.as_deref(), &args.fleet, Some(&args.peer));
-    let draft = match hosts.foreign {
-        Some(_) => beside_iperf3(draft)?,
+    let draft = match &hosts.foreign {
+        Some(foreign) => beside(foreign, draft)?,
         None => draft,
     };
     let drafts = vec![draft];
@@ -184,9 +183,9 @@ fn gate_of(args: &GateArgs, drafts: &[Draft]) -> CmdResult<Gate> {
     Ok(gate)
 }
 
-/// Returns an experiment with the phases that a test of an iperf3 server has, and says so where it has others;
-/// refuses one of which such a server can do nothing.
-fn beside_iperf3(mut draft: Draft) -> CmdResult<Draft> {
+/// Returns an experiment with the phases that a test of a server of another program has, and says so where it has
+/// others; refuses one of which such a server can do nothing.
+fn beside(foreign: &ForeignServer, mut draft: Draft) -> CmdResult<Draft> {
     let experiment = &mut draft.experiment;
     let udp = Level::Word(Transport::Udp.word().to_owned());
     let transport = if experiment.levels(Factor::Transport).contains(&udp) {
@@ -194,33 +193,33 @@ fn beside_iperf3(mut draft: Draft) -> CmdResult<Draft> {
     } else {
         experiment.workload.manner.transport
     };
-    let fitting = iperf3_peer::fitting(&experiment.timing, transport);
+    let fitting = foreign.fitting(&experiment.timing, transport);
     let is_other = std::mem::replace(&mut experiment.timing, fitting) != fitting;
-    if let Some(why) = why_impossible(experiment) {
-        let name = &experiment.name;
+    if let Some(why) = why_impossible(foreign, experiment) {
+        let (name, program) = (&experiment.name, foreign.program());
         let error = anyhow!(
-            "nothing of the experiment {name} can be measured with --peer iperf3: iperf3 {why}"
+            "nothing of the experiment {name} can be measured with --peer {program}: {program} {why}"
         );
         return Err(Failure::usage(error).next(WITHOUT_PEER));
     }
     if is_other {
         term::note(&format!(
-            "an iperf3 server omits whole seconds and counts all that follows: the warm-up is {}, and \
-             there is no drain",
+            "{}: the warm-up is {}, and there is no drain",
+            foreign.phases(),
             fitting.warm_up
         ));
     }
     Ok(draft)
 }
 
-/// Returns why a server of iperf3 can do nothing of an experiment, if it cannot; what no host can do is refused
-/// with the plan.
-fn why_impossible(experiment: &Experiment) -> Option<String> {
+/// Returns why a server of another program can do nothing of an experiment, if it cannot; what no host can do is
+/// refused with the plan.
+fn why_impossible(foreign: &ForeignServer, experiment: &Experiment) -> Option<String> {
     let mut first = None;
     for cell in cells(experiment).take(CELLS_LOOKED_AT) {
         let workload = experiment.workload_of(&cell).ok();
-        match workload.map(|one| iperf3_peer::parameters_of(&one, &experiment.timing)) {
-            Some(Ok(_)) => return None,
+        match workload.map(|one| foreign.check(&one, &experiment.timing)) {
+            Some(Ok(())) => return None,
             Some(Err(why)) => first = first.or(Some(why)),
             None => {}
         }

@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use anyhow::anyhow;
+use linerate_agent::foreign::NETPERF;
 use linerate_agent::foreign::iperf3_peer::parameters_of;
 use linerate_analyze::precision::Precision;
 use linerate_controller::{Inventories, Placing, Repeats, RunRequest, WarmUp};
@@ -51,7 +52,7 @@ const AFFINITY: &str = "name them as 0:2:4 or 0-3, and those of the server after
 /// Flows from which on their first windows may take a line longer than the time before the window: of
 /// three, at 10 Mbit/s.
 const FLOWS_THAT_QUEUE: u32 = 3;
-/// What to do about what iperf3's servers cannot.
+/// What to do about what servers of other programs cannot.
 pub(super) const WITHOUT_PEER: &str = "run `linerate serve` there and leave out --peer";
 /// Most repetitions: far more than an interval gets narrower by.
 const RUNS_MAX: u32 = 1000;
@@ -114,9 +115,10 @@ pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
     let hosts = super::hosts(args.host.as_deref(), &args.fleet, Some(&args.peer));
     let foreign = hosts.foreign.as_ref();
     let timing = timing(args, foreign)?;
-    if foreign.is_some() {
-        check_foreign(&workload, &timing)?;
-        check_one_group(args, "a server of iperf3", WITHOUT_PEER)?;
+    if let Some(foreign) = foreign {
+        check_foreign(foreign, &workload, &timing)?;
+        let server = format!("a server of {}", foreign.program());
+        check_one_group(args, &server, WITHOUT_PEER)?;
     }
     let workloads = std::iter::once(&workload).chain(with.iter().map(|(_, workload)| workload));
     let clients_max = workloads.map(|workload| workload.connections).max();
@@ -147,6 +149,7 @@ pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
         let instead = "use -J without --format iperf3";
         let next_of_runs = format!("leave out {flag}, or {instead}");
         check_one_group(args, "a document of iperf3", instead)?;
+        check_iperf3_server(foreign.map(ForeignServer::program), instead)?;
         check_iperf3_document(&workload, &timing, *runs.end(), [instead, &next_of_runs])?;
     }
     check_runs(args)?;
@@ -428,11 +431,22 @@ fn cpus(text: Option<&str>) -> CmdResult<(Vec<u32>, Vec<u32>)> {
 }
 
 /// Refuses what can be asked of agents only.
-fn check_foreign(workload: &Workload, timing: &Timing) -> CmdResult<()> {
-    parameters_of(workload, timing).map(drop).map_err(|why| {
-        let error = anyhow!("iperf3 {why}");
+fn check_foreign(foreign: &ForeignServer, workload: &Workload, timing: &Timing) -> CmdResult<()> {
+    foreign.check(workload, timing).map_err(|why| {
+        let error = anyhow!("{} {why}", foreign.program());
         Failure::usage(error).next(WITHOUT_PEER)
     })
+}
+
+/// Refuses a document of iperf3 where its server is `foreign`, whose counts are of other phases.
+pub fn check_iperf3_server(foreign: Option<&str>, next: &str) -> CmdResult<()> {
+    match foreign {
+        Some(NETPERF) => {
+            let error = anyhow!("a document of iperf3 is of servers of iperf3 and of linerate");
+            Err(Failure::usage(error).next(next))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Refuses what iperf3's documents have no words for; says `next` what to do, and of several runs `next_of_runs`.
@@ -513,7 +527,8 @@ pub(super) fn timing(args: &RunArgs, foreign: Option<&ForeignServer>) -> CmdResu
         _ => 0.0,
     };
     let omit = args.time.omit.unwrap_or(omit_default);
-    if foreign.is_some() && omit.fract() != 0.0 {
+    let is_iperf3 = matches!(foreign, Some(ForeignServer::Iperf3 { .. }));
+    if is_iperf3 && omit.fract() != 0.0 {
         let error = anyhow!("--omit is {omit} s, but iperf3 omits whole seconds only");
         let (less, more) = (omit.floor(), omit.ceil());
         return Err(Failure::usage(error).next(format!("use -O {less} or -O {more}")));

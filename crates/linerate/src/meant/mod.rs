@@ -4,10 +4,11 @@
 //! asked. What comes after knows no flags.
 
 use anyhow::anyhow;
+use linerate_agent::api::PORT_DEFAULT;
 use linerate_agent::foreign::iperf3_peer::Padding;
 use linerate_model::run::Admission;
 
-use crate::args::{FleetArgs, PeerArgs, TlsArgs};
+use crate::args::{FleetArgs, PeerArgs, PeerChoice, TlsArgs};
 use crate::exit::{CmdResult, Failure};
 use crate::hosts::{Family, ForeignServer, HostsAsked, Judge, Login, TrustAsked};
 use crate::shell::quoted;
@@ -28,14 +29,18 @@ mod measurement;
 pub use documents::{asked, printed, replayed};
 pub use experiments::{Experiments, experiment, searched, study};
 pub use lab::{LAB_CLIENTS, LabAsked, Links};
-pub use measurement::{Measurement, check_iperf3_document, form, interval, measurement};
+pub use measurement::{
+    Measurement, check_iperf3_document, check_iperf3_server, form, interval, measurement,
+};
 
 /// Returns the hosts that `server` and the flags name.
 pub fn hosts(server: Option<&str>, fleet: &FleetArgs, peer: Option<&PeerArgs>) -> HostsAsked {
+    let foreign = peer.and_then(foreign);
+    let usual = foreign.as_ref().map_or(PORT_DEFAULT, ForeignServer::port);
     HostsAsked {
         server: server.unwrap_or_default().to_owned(),
         clients: fleet.clients.clone(),
-        port: fleet.port,
+        port: fleet.port.unwrap_or(usual),
         token_file: fleet.token_file.clone(),
         trust: trust(&fleet.tls),
         admission: match (fleet.queue, fleet.shared) {
@@ -50,13 +55,18 @@ pub fn hosts(server: Option<&str>, fleet: &FleetArgs, peer: Option<&PeerArgs>) -
             (_, true) => Some(Family::V6),
             _ => None,
         },
-        foreign: peer
-            .filter(|peer| peer.peer.is_some())
-            .map(|peer| ForeignServer {
-                login: login(peer),
-                server_output: peer.get_server_output,
-            }),
+        foreign,
     }
+}
+
+fn foreign(peer: &PeerArgs) -> Option<ForeignServer> {
+    Some(match peer.peer? {
+        PeerChoice::Iperf3 => ForeignServer::Iperf3 {
+            login: login(peer),
+            server_output: peer.get_server_output,
+        },
+        PeerChoice::Netperf => ForeignServer::Netperf,
+    })
 }
 
 /// Returns the command line as it was typed, by which what was measured can be asked for again: in quotes is
@@ -83,11 +93,13 @@ pub fn check_idle(flags: &[(&str, bool)], of: &str, rather: &str) -> CmdResult<(
 
 /// Refuses to take a host back from guests of a program that knows none.
 pub fn check_evict(fleet: &FleetArgs, peer: &PeerArgs) -> CmdResult<()> {
-    if !fleet.evict || peer.peer.is_none() {
+    let Some(foreign) = foreign(peer).filter(|_| fleet.evict) else {
         return Ok(());
-    }
-    let error =
-        anyhow!("--evict ends runs at `linerate serve`, and iperf3's servers know nothing of it");
+    };
+    let program = foreign.program();
+    let error = anyhow!(
+        "--evict ends runs at `linerate serve`, and {program}'s servers know nothing of it"
+    );
     Err(Failure::usage(error)
         .next("leave --evict away, or leave --peer away where `linerate serve` runs"))
 }
@@ -101,8 +113,8 @@ fn check_peer(args: &PeerArgs) -> CmdResult<()> {
         ("--get-server-output", args.get_server_output),
     ];
     match args.peer {
-        Some(_) => Ok(()),
-        None => check_idle(
+        Some(PeerChoice::Iperf3) => Ok(()),
+        Some(PeerChoice::Netperf) | None => check_idle(
             &flags,
             "servers of iperf3",
             "add `--peer iperf3` and leave out what is for agents",

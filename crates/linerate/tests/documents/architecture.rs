@@ -490,7 +490,6 @@ const CIRCLES: &[(&str, &[&str])] = &[
              core::watch foreign::guest foreign::iperf3 foreign::iperf3::test foreign::iperf3::traffic \
              foreign::netperf foreign::netperf::due foreign::netperf::session foreign::netperf::test serve \
              serve::datagram serve::entrance serve::gate serve::http serve::owner",
-            "foreign::iperf3_peer foreign::iperf3_peer::parameters foreign::iperf3_peer::server local",
             "access access::proof access::register",
         ],
     ),
@@ -986,7 +985,6 @@ const NAMED_ALIKE: &[(&str, &str, usize)] = &[
     ("linerate-agent", "ANSWER", 2),
     ("linerate-agent", "ANSWERS", 2),
     ("linerate-agent", "ANSWER_BYTES_MAX", 2),
-    ("linerate-agent", "CONNECT_DEADLINE", 2),
     ("linerate-agent", "FILE", 2),
     ("linerate-agent", "FILE_BYTES_MAX", 3),
     ("linerate-agent", "LOOK", 2),

@@ -24,6 +24,7 @@ mod lab_refine;
 mod lab_search;
 mod lab_strangers;
 mod lab_truth;
+mod netperf_peer;
 mod old_bundles;
 mod one_port;
 mod run_capture;

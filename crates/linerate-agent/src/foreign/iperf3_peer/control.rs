@@ -4,7 +4,7 @@
 //! and look at its [`Story`]. Between the start and the stop both sleep.
 
 use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{Shutdown, TcpStream};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
@@ -17,11 +17,9 @@ use socket2::SockRef;
 
 use super::counts::CpuTime;
 use crate::api::connection::KEEPALIVE;
-use crate::api::reach::connect;
+use crate::foreign::peer::{CallError, Delivered, is_timeout, lost};
 use crate::sync::lock;
 
-/// How long connecting may take.
-const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
 /// How long the first word may take: a server that is busy with the end of another test answers
 /// late.
 const WORD_DEADLINE: Duration = Duration::from_secs(30);
@@ -42,29 +40,9 @@ pub(super) struct Called {
     cookie: Cookie,
 }
 
-/// Why there is no control connection.
-#[derive(Debug)]
-pub(super) enum CallError {
-    /// The server has another test.
-    Busy,
-    /// Nothing answers, in words.
-    Unreachable(String),
-    /// Something answers, but not so.
-    Odd(String),
-}
-
 impl Called {
-    /// Connects, unless that was done, and says the cookie.
-    pub(super) fn call(
-        opened: Option<TcpStream>,
-        address: SocketAddr,
-        bind: Option<SocketAddr>,
-    ) -> Result<Self, CallError> {
-        let lost = |error: std::io::Error| {
-            CallError::Unreachable(format!("cannot be connected to: {error}"))
-        };
-        let connected = opened.map_or_else(|| connect(address, bind, CONNECT_DEADLINE), Ok);
-        let mut stream = connected.map_err(lost)?;
+    /// Says the cookie.
+    pub(super) fn greet(mut stream: TcpStream) -> Result<Self, CallError> {
         let mut random = [0; linerate_compat::iperf3::COOKIE_BYTES - 1];
         getrandom::fill(&mut random)
             .map_err(|error| CallError::Odd(format!("gets no cookie: {error}")))?;
@@ -100,19 +78,14 @@ impl Called {
             Err(error) if is_timeout(&error) => Err(CallError::Odd(
                 "does not answer the cookie; is it iperf3?".to_owned(),
             )),
-            Err(error) => Err(lost(error)),
+            Err(error) => Err(lost(&error)),
         }
     }
+}
 
-    /// Returns whether the server still holds the connection open.
-    pub(super) fn is_alive(&self) -> bool {
-        let _ = self.stream.set_nonblocking(true);
-        let alive = matches!(
-            self.stream.peek(&mut [0]),
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock
-        );
-        let _ = self.stream.set_nonblocking(false);
-        alive
+impl AsRef<TcpStream> for Called {
+    fn as_ref(&self) -> &TcpStream {
+        &self.stream
     }
 }
 
@@ -124,14 +97,6 @@ fn failure(stream: &mut TcpStream) -> String {
         Err(_) => "refused and did not say why".to_owned(),
     }
 }
-
-fn is_timeout(error: &std::io::Error) -> bool {
-    use std::io::ErrorKind::{TimedOut, WouldBlock};
-    matches!(error.kind(), TimedOut | WouldBlock)
-}
-
-/// Tells whether what the client sent has been acknowledged.
-pub(super) type Delivered = Box<dyn Fn() -> bool + Send>;
 
 /// What the thread of a connection is told.
 enum ControlEvent {

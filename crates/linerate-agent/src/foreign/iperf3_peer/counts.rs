@@ -7,14 +7,15 @@ use linerate_engine::now_ns;
 use linerate_model::FlowId;
 use linerate_model::datagram::Datagrams;
 use linerate_model::metric::Metric;
-use linerate_model::run::{FlowOutcome, Incoming};
+use linerate_model::run::FlowOutcome;
 use linerate_model::sample::{End, Sample, Subject};
 use linerate_model::setting::name;
-use linerate_model::workload::{Part, Setting};
+use linerate_model::workload::Part;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 
 use crate::api::StartRequest;
+use crate::foreign::peer::{congestion_in_force, counted_until_ns, server_end};
 
 /// CPU time of this process at one instant.
 #[derive(Debug, Clone, Copy)]
@@ -99,10 +100,7 @@ impl Counts {
 
     /// Returns when counting ended: with the window, or before if a volume ended the test.
     pub(super) fn end_ns(&self, at: &StartRequest) -> u64 {
-        match self.last_ns {
-            0 => at.measure_end_ns,
-            last_ns => last_ns.clamp(at.measure_begin_ns, at.measure_end_ns),
-        }
+        counted_until_ns(at, self.last_ns)
     }
 
     /// Returns what the server is told; the CPU is filled in later.
@@ -170,36 +168,23 @@ pub(super) fn server_ends(
         let part = client.part.opposite();
         let bytes = stream.map_or(0, |stream| stream.bytes);
         Some(FlowOutcome {
-            flow: *flow,
-            end: End::Server,
-            part,
-            local: client.remote.clone(),
-            remote: client.local.clone(),
-            cpu: None,
-            incoming: Incoming::default(),
-            first_payload_ns: None,
             bytes_sent: if part == Part::Sender { bytes } else { 0 },
             bytes_received: if part == Part::Receiver { bytes } else { 0 },
             counted_ns: stream.and_then(counted_ns),
-            stall_max_ns: None,
             settings: results
                 .congestion_used
                 .as_deref()
-                .map(in_force)
+                .map(congestion_in_force)
                 .into_iter()
                 .collect(),
-            latency: None,
-            lateness: None,
             datagrams: stream
                 .filter(|_| udp)
                 .map(|stream| Box::new(datagrams(stream, part))),
-            requests: None,
-            connections: None,
-            zero_copy: None,
             ended_early: match stream {
                 Some(_) => None,
                 None => Some("the server has no result of it".to_owned()),
             },
+            ..server_end(client)
         })
     };
     order.iter().enumerate().filter_map(end).collect()
@@ -226,10 +211,6 @@ fn datagrams(stream: &StreamResult, part: Part) -> Datagrams {
         jitter_ns: Some((stream.jitter_s * 1e9) as u64),
         ..Datagrams::default()
     }
-}
-
-fn in_force(algorithm: &str) -> Setting {
-    Setting::seen(name::TCP_CONGESTION, Some(algorithm.to_owned()))
 }
 
 /// Returns the server's own counts as readings at the edges of what it counted: segments sent again

@@ -2,7 +2,7 @@
 //!
 //! Two halves that share one test at a time:
 //!
-//! * `Iperf3Server` stands for the server. It is admitted by connecting a control connection,
+//! * The server, as an agent. It is admitted by connecting a control connection,
 //!   prepared by saying what is wanted, started by the last stream's cookie, and asked for its
 //!   results after the stop. Nothing is read on its host.
 //! * [`LocalAgent`](crate::LocalAgent) is this host's own agent. Its flows greet with iperf3's cookie, one after
@@ -22,26 +22,25 @@
 //! the last acknowledgement; and it starts its clock with the last cookie, so that one waits for
 //! the start of the trial.
 
-/// The client's half.
-mod client;
 /// One control connection, on threads of its own.
 mod control;
 /// What the two ends counted.
 mod counts;
 /// From an assignment to what iperf3's server is told.
 mod parameters;
-/// The server's half.
-mod server;
+/// Both halves of a test.
+mod test;
 
 use std::net::{SocketAddr, TcpStream};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use linerate_compat::iperf3::Parameters;
+use linerate_model::FlowId;
 use linerate_model::run::FlowOutcome;
-use linerate_model::{FlowId, TrialId};
 
+use super::peer::{Delivered, Named, Peer, PeerServer, Standing};
 use crate::LocalAgent;
-use crate::api::{Agent, AgentError, RefusalCode, StartRequest};
+use crate::api::{Agent, StartRequest};
 use crate::sync::lock;
 use control::{Called, Connection};
 use counts::Counts;
@@ -49,7 +48,6 @@ use counts::Counts;
 pub use linerate_compat::iperf3::auth::{Padding, PublicKey};
 pub use linerate_compat::iperf3::{Results, ServerOutput};
 pub use parameters::{fitting, parameters_of};
-pub use server::Iperf3Server;
 
 /// What the program is called in messages and records.
 pub const PROGRAM: &str = "iperf3";
@@ -88,53 +86,43 @@ impl Iperf3Peer {
     /// Returns a server, and uses a connection to it that was `opened` already: one that is closed without a word
     /// is a test that failed, to a server.
     pub fn new(options: Iperf3Options, opened: Option<TcpStream>) -> Self {
-        let desk = Desk {
-            opened,
-            ..Desk::default()
+        let named = Named {
+            program: PROGRAM,
+            address: options.address,
         };
         Self(Arc::new(Shared {
+            standing: Standing::new(named, options.bind, opened),
             options,
-            desk: Mutex::new(desk),
+            results: Mutex::default(),
         }))
     }
 
     /// Returns the half that stands for the server.
     pub fn server(&self) -> Arc<dyn Agent> {
-        Arc::new(Iperf3Server(Arc::clone(&self.0)))
+        Arc::new(PeerServer(Arc::clone(&self.0) as Arc<dyn Peer>))
     }
 
     /// Returns this host's half.
     pub fn client(&self, local: LocalAgent) -> Arc<dyn Agent> {
-        Arc::new(local.with_peer(Arc::clone(&self.0)))
+        Arc::new(local.with_peer(Arc::clone(&self.0) as Arc<dyn Peer>))
     }
 
     /// Returns what the server counted and printed in the last test that it ended as it should.
     pub fn results(&self) -> Option<Results> {
-        self.0.desk().results.clone()
+        lock(&self.0.results).clone()
     }
 }
 
 /// What both halves know.
-pub(crate) struct Shared {
+struct Shared {
     options: Iperf3Options,
-    desk: Mutex<Desk>,
-}
-
-/// The server's present standing.
-#[derive(Default)]
-struct Desk {
-    /// A connection that was made to find the server's address, and has said nothing.
-    opened: Option<TcpStream>,
-    /// A control connection that was admitted and not used yet.
-    called: Option<Called>,
-    test: Option<Test>,
+    standing: Standing<Called, Test>,
     /// The server's results of the last test.
-    results: Option<Results>,
+    results: Mutex<Option<Results>>,
 }
 
 /// One test on the server: one trial of ours.
 struct Test {
-    trial: TrialId,
     connection: Connection,
     parameters: Parameters,
     /// The flows in the order in which they are opened, which gives them their numbers there.
@@ -144,43 +132,10 @@ struct Test {
     /// Whether the client's flows are open.
     is_open: bool,
     /// How to learn that all the client sent has arrived; handed on at the start.
-    delivered: Option<control::Delivered>,
+    delivered: Option<Delivered>,
     at: Option<StartRequest>,
     counts: Counts,
     /// What became of the client's ends, once they have ended.
     outcomes: Option<Vec<FlowOutcome>>,
     notes: Vec<String>,
-}
-
-impl Shared {
-    fn desk(&self) -> MutexGuard<'_, Desk> {
-        lock(&self.desk)
-    }
-
-    /// Returns what the server did instead of what was asked of it.
-    fn refused(&self, what: impl Into<String>, code: RefusalCode) -> AgentError {
-        self.error(what, Some(code), false)
-    }
-
-    fn error(&self, what: impl Into<String>, code: Option<RefusalCode>, gone: bool) -> AgentError {
-        AgentError::Foreign {
-            program: PROGRAM,
-            address: self.options.address.to_string(),
-            what: what.into(),
-            code,
-            gone,
-        }
-    }
-
-    /// Does `work` with the test of `trial`.
-    fn with_test<T>(
-        &self,
-        trial: TrialId,
-        work: impl FnOnce(&mut Test) -> T,
-    ) -> Result<T, AgentError> {
-        let mut desk = self.desk();
-        let test = desk.test.as_mut().filter(|test| test.trial == trial);
-        let test = test.ok_or_else(|| self.refused("has no such test", RefusalCode::Gone))?;
-        Ok(work(test))
-    }
 }

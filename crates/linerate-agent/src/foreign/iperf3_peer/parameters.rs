@@ -9,6 +9,7 @@ use linerate_model::{Bytes, Nanos};
 use super::Credentials;
 use crate::access::now_s;
 use crate::api::{Assignment, FlowAssignment};
+use crate::foreign::peer::{check_manner, workload_of};
 
 /// Streams each way that iperf3's server takes.
 const STREAMS_MAX: u32 = 128;
@@ -22,16 +23,7 @@ pub(super) fn parameters(
     timing: &Timing,
     server_output: bool,
 ) -> Result<(Parameters, Vec<String>), String> {
-    if !assignment.beside.is_empty() {
-        return Err("knows only one kind of traffic at a time: measure one group at a time".into());
-    }
-    let workload = Workload {
-        traffic: assignment.traffic.clone(),
-        connections: assignment.flows.len() as u32,
-        options: assignment.options.clone(),
-        manner: assignment.manner.clone(),
-        ..Workload::of(assignment.traffic.kind())
-    };
+    let workload = workload_of(assignment)?;
     let parameters = Parameters {
         server_output,
         ..parameters_of(&workload, timing)?
@@ -49,17 +41,11 @@ pub fn parameters_of(workload: &Workload, timing: &Timing) -> Result<Parameters,
         );
     };
     let manner = &workload.manner;
+    check_manner(manner)?;
     let protocol = match manner.transport {
-        Transport::Tcp | Transport::Mptcp => Protocol::Tcp,
         Transport::Udp => Protocol::Udp,
-        Transport::Unix => return Err("knows no Unix sockets".into()),
+        _ => Protocol::Tcp,
     };
-    if manner.sizes.is_some() {
-        return Err("knows writes of one size only".into());
-    }
-    if manner.cpus.is_some() {
-        return Err("cannot be confined to a number of CPUs from here".into());
-    }
     let direction = match direction {
         model::Direction::ToServer => Direction::ToServer,
         model::Direction::FromServer => Direction::ToClient,

@@ -3,8 +3,7 @@
 use linerate_compat::netperf::{Message, refused};
 use nix::errno::Errno;
 
-/// What netperf's clients are called at the desk.
-pub(super) const NETPERF: &str = "netperf";
+use crate::foreign::NETPERF;
 
 /// A test that is not done, or that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,7 +10,6 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use linerate_model::metric::Metric;
 use linerate_model::shortfall::ConnectionCount;
 
-use crate::flow::opening::HELLO_BYTES;
 use crate::flow::{PlaceEnd, Shared, options};
 use crate::measure::{Window, tcp_info};
 use crate::schedule::{Control, Ending};
@@ -31,6 +30,8 @@ const PAUSE_NS: u64 = 1_000_000;
 /// Makes connections and times them.
 #[derive(Debug)]
 pub(crate) struct Caller {
+    /// Of what each connection says first.
+    hello_bytes: usize,
     request_bytes: usize,
     response_bytes: usize,
     pub(super) requests: OrderedRequests,
@@ -59,7 +60,9 @@ impl Caller {
     pub(crate) fn new(flow: &Shared, start_ns: u64, window: Window, latency: usize) -> Self {
         let (request_bytes, response_bytes) = bytes(&flow.config.traffic);
         let timing = RequestTiming::of(&flow.config.manner, start_ns, flow.config.flow);
+        let calling = flow.place.as_ref().and_then(PlaceEnd::calling);
         Self {
+            hello_bytes: calling.map_or(0, |(_, hello)| hello.len()),
             request_bytes,
             response_bytes,
             requests: OrderedRequests::new(1, timing, window),
@@ -174,7 +177,7 @@ impl Caller {
             return Ok(true);
         }
         let hello = &hello[call.sent_bytes.min(hello.len())..];
-        let begun_bytes = call.sent_bytes.saturating_sub(HELLO_BYTES);
+        let begun_bytes = call.sent_bytes.saturating_sub(self.hello_bytes);
         let rest = &io.payload[begun_bytes..self.request_bytes];
         match socket::send_both(call.socket.as_raw_fd(), hello, rest) {
             Ok(sent) => {
@@ -205,7 +208,7 @@ impl Caller {
         let sending = self
             .call
             .as_ref()
-            .is_some_and(|call| call.sent_bytes < HELLO_BYTES + self.request_bytes);
+            .is_some_and(|call| call.sent_bytes < self.hello_bytes + self.request_bytes);
         if sending {
             return match self.send(io) {
                 Ok(false) => None,

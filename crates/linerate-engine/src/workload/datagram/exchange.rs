@@ -3,6 +3,7 @@
 //! A request begins with its number, least significant byte first, as far as request and response
 //! have room for it; the response repeats it. So the response to a request that was given up is
 //! not taken for that to another one. Where sizes differ, a response is as long as its request.
+//! A server of another program that repeats no number has answered the request that has waited for the longest.
 
 use linerate_model::shortfall::RequestCount;
 use linerate_model::workload::Traffic;
@@ -11,8 +12,8 @@ use super::requests::Requests;
 use super::{
     DatagramIo, DatagramPlay, EndMarks, Failure, Step, ended_by_peer, failure, listen_on, send,
 };
-use crate::flow::FlowConfig;
 use crate::flow::opening::Signal;
+use crate::flow::{FlowConfig, Words};
 use crate::measure::Window;
 use crate::measure::latency::Longest;
 use crate::schedule::Control;
@@ -180,9 +181,14 @@ impl Requester {
         io.counters.received.add(1);
         io.counters.buffers_received.add(1);
         io.flow.counters.received(length);
-        let mut name = [0; NAME_BYTES_MAX];
-        name[..self.name_bytes].copy_from_slice(&response[..self.name_bytes]);
-        let (name, bits) = (u64::from_le_bytes(name), self.name_bytes as u32 * 8);
+        let (name, bits) = match io.flow.words {
+            Words::Empty => (self.requests.oldest_number(), u64::BITS),
+            _ => {
+                let mut name = [0; NAME_BYTES_MAX];
+                name[..self.name_bytes].copy_from_slice(&response[..self.name_bytes]);
+                (u64::from_le_bytes(name), self.name_bytes as u32 * 8)
+            }
+        };
         let Some(since_ns) = self.requests.complete(name, bits, length, now_ns) else {
             // To a request that was given up, or a second time.
             io.counters.late.add(1);

@@ -24,7 +24,7 @@ use linerate_model::shortfall::RequestCount;
 use linerate_model::workload::Part;
 
 use crate::flow::datagram::{is_news, receive_batch};
-use crate::flow::{FlowConfig, Shared, opening};
+use crate::flow::{FlowConfig, Shared, Words, opening};
 use crate::measure::Window;
 use crate::measure::datagrams::DatagramCounters;
 use crate::measure::latency::Latency;
@@ -295,7 +295,7 @@ impl EndMarks {
     }
 
     fn step(&mut self, io: &DatagramIo<'_>, now_ns: u64) -> Step {
-        if io.flow.payload_only {
+        if io.flow.words == Words::None {
             // It would take the mark for payload.
             return Step::Ended(self.ending.clone());
         }
@@ -306,8 +306,12 @@ impl EndMarks {
             let _ = socket::set(io.flow.fd(), datagram::UDP_SEGMENT, 0);
         }
         let mark = opening::end(io.flow.config.flow.0, sent, bytes);
+        let mark: &[u8] = match io.flow.words {
+            Words::Empty => &[],
+            _ => &mark,
+        };
         // One that is not sent is one that is lost.
-        let _ = socket::send(io.flow.fd(), &mark);
+        let _ = socket::send(io.flow.fd(), mark);
         self.said += 1;
         if self.said < ENDS {
             return Step::At(now_ns + BETWEEN_ENDS_NS);

@@ -108,6 +108,13 @@ impl Requests {
         Some(slot.since_ns)
     }
 
+    /// Returns the number of the request under way that was sent first, or one of none that is. 1 ns a slot.
+    pub(super) fn oldest_number(&self) -> u64 {
+        let under_way = (0..self.slots.len()).filter(|at| self.slots[*at].under_way);
+        let oldest = under_way.min_by_key(|at| self.slots[*at].at_ns);
+        self.number(oldest.unwrap_or(0))
+    }
+
     /// Gives up what was sent before `sent_until_ns`, at `now_ns`; calls `each` with the instant
     /// since which each of them counts. 1 ns a slot.
     pub(super) fn give_up(&mut self, sent_until_ns: u64, now_ns: u64, mut each: impl FnMut(u64)) {
@@ -186,6 +193,22 @@ mod tests {
         let again = begin(&mut three, 2_002);
         assert!(!numbers.contains(&again));
         assert_eq!(three.complete(numbers[0], 64, 9, 2_003), Some(1_000));
+    }
+
+    #[test]
+    fn a_response_without_a_name_is_to_the_request_that_was_sent_first() {
+        let mut three = requests(3, None, 0);
+        let numbers: Vec<u64> = (0..3).map(|at| begin(&mut three, 1_000 + at)).collect();
+        three.complete(numbers[0], 64, 9, 2_000);
+        assert_eq!(three.oldest_number(), numbers[1]);
+        // It takes the slot of the first, and is the last.
+        begin(&mut three, 2_001);
+        for since_ns in [1_001, 1_002, 2_001] {
+            let oldest = three.oldest_number();
+            assert_eq!(three.complete(oldest, 64, 9, 3_000), Some(since_ns));
+        }
+        let nothing = three.oldest_number();
+        assert_eq!(three.complete(nothing, 64, 9, 3_001), None);
     }
 
     #[test]

@@ -7,7 +7,6 @@
 use std::io;
 use std::os::fd::AsRawFd;
 
-use crate::flow::opening::HELLO_BYTES;
 use crate::flow::options;
 use crate::schedule::Ending;
 use crate::sys::call_ring::{CallRing, Done};
@@ -39,7 +38,7 @@ impl Caller {
         match done {
             Done::NotConnected(error) => call.failure = Some(("connecting", error)),
             Done::Sent(Ok(sent)) => {
-                note_sent(io, sent.saturating_sub(HELLO_BYTES));
+                note_sent(io, sent.saturating_sub(self.hello_bytes));
                 call.sent_bytes += sent;
                 // An error here is one of the connection, and receiving reports it.
                 let fd = call.socket.as_raw_fd();
