@@ -232,6 +232,8 @@ responses! {
     DROPPED_RECEIVER_IP "dropped_receiver_ip" Count
         "packets that came to the receiving hosts' IP and were not delivered";
     TCP_MEMORY_PER_FLOW "tcp_memory_per_flow_bytes" Bytes "memory of TCP's buffers per flow";
+    QDISC_OVERLIMITS "sender_qdisc_overlimits_per_s" PerSecond
+        "times per second that the sender's qdisc held packets back for its rate";
     QDISC_BACKLOG "sender_qdisc_backlog_bytes" Bytes
         "bytes that wait in the sending hosts' qdiscs";
     DELAYED_ACKS "delayed_acks_per_s" PerSecond "ACKs sent by the delayed-ACK timer per second";

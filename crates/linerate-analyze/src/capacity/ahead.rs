@@ -53,7 +53,7 @@ const CHANGES: [(Factor, Kind); 2] = [
     (Factor::MessageBytes, Kind::Call),
 ];
 
-/// Half of the link's rate, and by how much a stream of that rate may exceed it in a short window.
+/// Half of what such streams reach, and by how much a stream of that rate may exceed it in a short window.
 const HALF: f64 = 0.55;
 
 /// Two cells of streams that differ in one thing.
@@ -199,32 +199,43 @@ impl Mean {
     }
 }
 
-/// Returns what a model that was fitted to loads up to half the link's rate says of the streams above it.
-pub(super) fn above_half(
-    dataset: &Dataset<'_>,
-    cells: &[&CellOutcomes<'_>],
-    side: Side,
-) -> Vec<Above> {
-    let Some(link_bps) = dataset.path.rate_bps(1) else {
-        return Vec::new();
-    };
+/// Returns what a model that was fitted to streams up to half of what such streams reach says of those above: such have messages
+/// of the same size, as many connections and one direction.
+pub(super) fn above_half(cells: &[&CellOutcomes<'_>], side: Side) -> Vec<Above> {
     let rows = work::rows(cells, side);
-    let means: Vec<Option<Mean>> = (0..cells.len()).map(|cell| Mean::of(&rows, cell)).collect();
-    let share = |cell: usize| Some(8.0 * means[cell].as_ref()?.bytes / link_bps);
+    let streams: Vec<Option<Stream>> = (0..cells.len())
+        .map(|cell| Stream::of(&rows, cells, cell))
+        .collect();
+    let share = |cell: usize| {
+        let own = streams[cell].as_ref()?;
+        let alike = streams
+            .iter()
+            .flatten()
+            .filter(|it| it.is_like(&own.target));
+        let most = alike.map(|it| it.target.bps).fold(0.0, f64::max);
+        Some(own.target.bps / most)
+    };
+    // What was measured at one rate alone is no load below another.
+    let lowest = |cell: usize| {
+        let own = streams[cell].as_ref()?;
+        let alike = streams
+            .iter()
+            .flatten()
+            .filter(|it| it.is_like(&own.target));
+        alike
+            .map(|it| it.target.bps)
+            .reduce(f64::min)
+            .map(|least| least / own.target.bps)
+    };
     let is_above = |cell: usize| share(cell).is_some_and(|share| share > HALF);
+    let is_ahead =
+        |cell: &usize| is_above(*cell) && lowest(*cell).is_some_and(|least| least <= HALF);
     let below = rows.iter().filter(|row| !is_above(row.cell));
     let Some(model) = Model::fitted(side, below.cloned().collect()) else {
         return Vec::new();
     };
     let of_cell = |number: usize| {
-        let (cell, mean) = (cells[number], means[number].as_ref()?);
-        let target = Target {
-            bps: 8.0 * mean.bytes,
-            message_bytes: cell.message_bytes()?,
-            flows: cell.workload.connections,
-            direction: cell.workload.traffic.direction()?,
-            headroom: 0.0,
-        };
+        let (cell, stream) = (cells[number], streams[number].as_ref()?);
         Some(Above {
             side,
             what: format!(
@@ -233,12 +244,43 @@ pub(super) fn above_half(
                 words::whole_cell(&cell.cell)
             ),
             share: share(number)?,
-            told: model.busy(&target)?,
-            measured: mean.cost,
+            told: model.busy(&stream.target)?,
+            measured: stream.cost,
         })
     };
-    let above = (0..cells.len()).filter(|number| is_above(*number));
-    above.filter_map(of_cell).collect()
+    (0..cells.len())
+        .filter(is_ahead)
+        .filter_map(of_cell)
+        .collect()
+}
+
+/// A cell of streams: what it is as a target, and the CPUs that it cost.
+struct Stream {
+    target: Target,
+    cost: f64,
+}
+
+impl Stream {
+    fn of(rows: &[Work], cells: &[&CellOutcomes<'_>], cell: usize) -> Option<Self> {
+        let mean = Mean::of(rows, cell)?;
+        let workload = &cells[cell].workload;
+        let target = Target {
+            bps: 8.0 * mean.bytes,
+            message_bytes: cells[cell].message_bytes()?,
+            flows: workload.connections,
+            direction: workload.traffic.direction()?,
+            headroom: 0.0,
+        };
+        Some(Self {
+            target,
+            cost: mean.cost,
+        })
+    }
+
+    fn is_like(&self, target: &Target) -> bool {
+        let key = |it: &Target| (it.message_bytes, it.flows, it.direction);
+        key(&self.target) == key(target)
+    }
 }
 
 impl Above {

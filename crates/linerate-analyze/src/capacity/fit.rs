@@ -49,6 +49,8 @@ impl Fit {
     /// Returns the prices that `rows` show; absent where there are fewer cells than kinds of work and two more.
     pub(crate) fn of(rows: &[Row], seed: u64) -> Option<Self> {
         let kinds = rows.first()?.work.len();
+        let kinds = (0..kinds).filter(|kind| rows.iter().any(|row| row.work[*kind] > 0.0));
+        let kinds = kinds.count();
         let mut cells: Vec<usize> = rows.iter().map(|row| row.cell).collect();
         cells.sort_unstable();
         cells.dedup();

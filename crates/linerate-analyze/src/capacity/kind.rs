@@ -15,6 +15,8 @@ pub enum Kind {
     Call,
     /// Times that a worker was put on a CPU.
     WakeUp,
+    /// Times that a sender's qdisc held packets back for its rate, and set a timer.
+    HeldBack,
     /// Connections made and closed.
     Connection,
     /// What is there without traffic: CPUs.
@@ -22,11 +24,12 @@ pub enum Kind {
 }
 
 /// The kinds, in the order of the work of a row.
-pub(super) const KINDS: [Kind; 6] = [
+pub(super) const KINDS: [Kind; 7] = [
     Kind::Packet,
     Kind::KiB,
     Kind::Call,
     Kind::WakeUp,
+    Kind::HeldBack,
     Kind::Connection,
     Kind::Always,
 ];
@@ -39,31 +42,49 @@ impl Kind {
             Self::KiB => "KiB of payload",
             Self::Call => "call",
             Self::WakeUp => "wake-up of a worker",
+            Self::HeldBack => "packet held back for a rate",
             Self::Connection => "connection",
             Self::Always => "always",
         }
     }
 }
 
-/// Whose cost it is.
+/// Whose cost it is, and of which traffic: a worker of a stream mostly runs when there is something to do, one of an exchange is
+/// woken for it, so that the same work has other prices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Side {
-    /// Both ends, which share a machine.
-    BothEnds,
-    /// The server's, while it receives.
+    /// Streams: that of both ends, which share a machine.
+    Streams,
+    /// Streams: the server's, while it receives.
     Receives,
-    /// The server's, while it sends.
+    /// Streams: the server's, while it sends.
     Sends,
+    /// Exchanges and connections: that of both ends, which share a machine.
+    Exchanges,
+    /// Exchanges and connections: the server's.
+    Answers,
 }
 
 impl Side {
     /// Returns whose cost it is, in words.
     pub fn title(self) -> &'static str {
         match self {
-            Self::BothEnds => "both ends, on one machine",
-            Self::Receives => "the server, which receives",
-            Self::Sends => "the server, which sends",
+            Self::Streams => "streams, both ends on one machine",
+            Self::Receives => "streams that the server receives",
+            Self::Sends => "streams that the server sends",
+            Self::Exchanges => "exchanges, both ends on one machine",
+            Self::Answers => "exchanges that the server answers",
         }
+    }
+
+    /// Returns whether it is that of both ends.
+    pub(super) fn is_of_both(self) -> bool {
+        matches!(self, Self::Streams | Self::Exchanges)
+    }
+
+    /// Returns whether it is that of streams.
+    pub(super) fn is_of_streams(self) -> bool {
+        !matches!(self, Self::Exchanges | Self::Answers)
     }
 }

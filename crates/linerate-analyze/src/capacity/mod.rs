@@ -1,9 +1,9 @@
 //! What traffic costs, and what a target asks for.
 //!
-//! The CPU time of a trial is packets, bytes, calls, wake-ups and new connections, each times its price, and what the host
-//! does always. Prices are fitted to all trials of a run whose hosts are as they are (`fit`); every fifth cell is kept out
+//! The CPU time of a trial is packets, bytes, calls, wake-ups, packets that were held back and new connections, each times its
+//! price, and what the host does always. Prices are fitted to all trials of a run whose hosts are as they are (`fit`); every fifth cell is kept out
 //! and tells the error. Where hosts share a machine the cost is that of both ends and of what connects them; else it is the
-//! server's, and sending and receiving have prices of their own.
+//! server's, and sending and receiving have prices of their own. So have streams and exchanges.
 
 /// Changes and loads that a model was not fitted to.
 mod ahead;
@@ -48,7 +48,7 @@ pub struct Capacity {
     pub run: String,
     /// What traffic costs, by side.
     pub models: Vec<Model>,
-    /// What models that were fitted up to half the link's rate say of the loads above it.
+    /// What models that were fitted up to half of what such streams reach say of the loads above it.
     pub above_half: Vec<Above>,
     /// What models predict of changes that they were not fitted to.
     pub gains: Vec<Gain>,
@@ -89,11 +89,11 @@ pub(crate) fn models(dataset: &Dataset<'_>) -> (Vec<Model>, Vec<String>) {
     (models, missing)
 }
 
-/// Returns what models that were fitted up to half the link's rate say of the loads above it.
+/// Returns what models that were fitted up to half of what such streams reach say of the loads above it.
 pub(crate) fn above_half(dataset: &Dataset<'_>) -> Vec<Above> {
     let cells = work::plain_cells(dataset);
     let sides = sides(dataset).iter();
-    let of_side = |side: &Side| ahead::above_half(dataset, &cells, *side);
+    let of_side = |side: &Side| ahead::above_half(&cells, *side);
     sides.flat_map(of_side).collect()
 }
 
@@ -107,8 +107,8 @@ pub(crate) fn gains(dataset: &Dataset<'_>) -> Vec<Gain> {
 
 fn sides(dataset: &Dataset<'_>) -> &'static [Side] {
     if dataset.is_one_machine() {
-        &[Side::BothEnds]
+        &[Side::Streams, Side::Exchanges]
     } else {
-        &[Side::Receives, Side::Sends]
+        &[Side::Receives, Side::Sends, Side::Answers]
     }
 }

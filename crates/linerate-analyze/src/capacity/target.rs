@@ -58,7 +58,7 @@ pub struct Supply {
 /// Returns what `target` asks for, by the model of its side.
 pub(super) fn answer(dataset: &Dataset<'_>, models: &[Model], target: &Target) -> Option<Answer> {
     let side = match (dataset.is_one_machine(), target.direction) {
-        (true, _) => Side::BothEnds,
+        (true, _) => Side::Streams,
         (false, Direction::FromServer) => Side::Sends,
         (false, _) => Side::Receives,
     };
@@ -186,11 +186,7 @@ pub(crate) fn supplies(
     });
     let [user, kernel, interrupts] = model.modes(target).unwrap_or_default();
     // A connection's worker has one CPU, at each end that is counted; so has each receive queue.
-    let ends = if model.side == Side::BothEnds {
-        2.0
-    } else {
-        1.0
-    };
+    let ends = if model.side.is_of_both() { 2.0 } else { 1.0 };
     let workers = ends * f64::from(target.flows);
     let mut all: Vec<Supply> = [
         of(

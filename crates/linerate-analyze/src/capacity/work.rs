@@ -28,7 +28,7 @@ pub struct Work {
     pub flows: u32,
     /// Whether its rate was given: below what the hosts and the path can do.
     pub is_paced: bool,
-    /// Of each kind, per second: packets, KiB, calls, wake-ups, connections, and 1 for what is always there.
+    /// Of each kind, per second: packets, KiB, calls, wake-ups, packets that were held back, connections, and 1 for what is always there.
     pub done: Vec<f64>,
     /// CPUs: all, in user mode, in the kernel, in interrupts.
     pub cost: [Option<f64>; 4],
@@ -103,11 +103,14 @@ pub(crate) fn is_plain(cell: &CellOutcomes<'_>) -> bool {
 fn work(cell: &CellOutcomes<'_>, outcome: &Outcome, side: Side, number: usize) -> Option<Work> {
     let value = |response: &str| outcome.value(response);
     let direction = cell.workload.traffic.direction();
-    let both = side == Side::BothEnds;
+    let both = side.is_of_both();
+    let is_idle = direction.is_none() && !cell.workload.traffic.is_transactional();
     let is_own = match (side, direction) {
-        (Side::BothEnds, _) | (_, None) => true,
-        (Side::Receives, Some(way)) => way == Direction::ToServer,
-        (Side::Sends, Some(way)) => way == Direction::FromServer,
+        (Side::Streams | Side::Receives, Some(Direction::ToServer)) => true,
+        (Side::Streams | Side::Sends, Some(Direction::FromServer)) => true,
+        (Side::Streams, Some(Direction::Both)) => true,
+        (_, Some(_)) => false,
+        (side, None) => is_idle || !side.is_of_streams(),
     };
     if !is_own {
         return None;
@@ -119,9 +122,9 @@ fn work(cell: &CellOutcomes<'_>, outcome: &Outcome, side: Side, number: usize) -
             let sends = value(name::SEND_CALLS)?;
             let receives = value(name::RECEIVE_CALLS)?;
             let calls = match side {
-                Side::BothEnds => sends + receives,
                 Side::Receives => receives,
                 Side::Sends => sends,
+                _ => sends + receives,
             };
             (value(name::THROUGHPUT)? / 8.0, calls)
         }
@@ -140,6 +143,8 @@ fn work(cell: &CellOutcomes<'_>, outcome: &Outcome, side: Side, number: usize) -
     } else {
         name::SERVER_SWITCHES
     });
+    // Those of senders: of streams that it receives no cost of the server.
+    let held_back = value(name::QDISC_OVERLIMITS).filter(|_| side != Side::Receives);
     let connections = value(name::CONNECTIONS).filter(|_| cell.workload.traffic.is_placed());
     let connections = connections.unwrap_or(0.0);
     let others = value(name::CPU_OTHERS).unwrap_or(0.0);
@@ -155,7 +160,15 @@ fn work(cell: &CellOutcomes<'_>, outcome: &Outcome, side: Side, number: usize) -
         message_bytes: cell.message_bytes(),
         flows: cell.workload.connections,
         is_paced: cell.workload.manner.rate_bps.is_some(),
-        done: vec![packets, bytes / 1024.0, calls, switches?, connections, 1.0],
+        done: vec![
+            packets,
+            bytes / 1024.0,
+            calls,
+            switches?,
+            held_back.unwrap_or(0.0),
+            connections,
+            1.0,
+        ],
         cost: [
             value(name::CPU_COST),
             less(name::CPU_USER, others),

@@ -226,7 +226,7 @@ fn errors_table(models: &[Model], above: &[Above], gains: &[Gain]) -> Option<Tab
         let known = [
             ("Every fifth cell", model.held_out.clone()),
             (
-                "Loads above half the link's rate, from those up to it",
+                "Loads above half of what such streams reach, from those up to it",
                 above,
             ),
         ];
@@ -312,7 +312,7 @@ fn figure(dataset: &Dataset<'_>, model: &Model) -> Option<Figure> {
     }
     curves.retain(|curve| !curve.points.is_empty());
     (!curves.is_empty()).then(|| Figure {
-        id: format!("capacity-{}", model.side.title().split(' ').next().unwrap_or("cost")),
+        id: format!("capacity-{}", model.side.title().replace([' ', ','], "-")),
         title: "CPUs against throughput".to_owned(),
         caption: format!(
             "CPU time of {}, measured and by the model. Points are means with 95 % intervals (of two values, their range).",

@@ -377,26 +377,46 @@ impl<'a> Raw<'a> {
     /// Bytes that wait in the queueing disciplines of `senders`, on the devices that the flows use.
     pub(super) fn qdisc_backlog(&self, senders: &[&HostName]) -> Option<f64> {
         let readings = self.readings;
-        // A discipline's backlog holds its children's, so that the root has the most.
-        let mut waiting: BTreeMap<(&HostName, &str), f64> = BTreeMap::new();
-        for (subject, host) in readings.subjects() {
+        self.of_qdiscs(senders, |host, subject| {
+            let series = readings.on(host, subject, Metric::QdiscBacklogBytes)?;
+            mean(readings.gauge(&series))
+        })
+    }
+
+    /// Returns how often per second the queueing disciplines of `senders` held packets back for their rates.
+    pub(super) fn qdisc_overlimits(&self, senders: &[&HostName]) -> Option<f64> {
+        let readings = self.readings;
+        self.of_qdiscs(senders, |host, subject| {
+            let change = readings.change_on(host, subject, Metric::QdiscOverlimits);
+            change.map(Change::rate)
+        })
+    }
+
+    /// Returns what `read` reads of the queueing disciplines of `senders`, that of each host on the device of which it is most.
+    fn of_qdiscs(
+        &self,
+        senders: &[&HostName],
+        read: impl Fn(&HostName, &Subject) -> Option<f64>,
+    ) -> Option<f64> {
+        // What a discipline says holds its children's, so that the root has the most.
+        let mut found: BTreeMap<(&HostName, &str), f64> = BTreeMap::new();
+        for (subject, host) in self.readings.subjects() {
             let Subject::Qdisc(device, id) = subject else {
                 continue;
             };
             if !senders.contains(&host) || id.0 >> 16 == INGRESS_MAJOR {
                 continue;
             }
-            let series = readings.on(host, subject, Metric::QdiscBacklogBytes);
-            if let Some(bytes) = series.and_then(|series| mean(readings.gauge(&series))) {
-                let most = waiting.entry((host, device)).or_insert(bytes);
-                *most = most.max(bytes);
+            if let Some(value) = read(host, subject) {
+                let most = found.entry((host, device)).or_insert(value);
+                *most = most.max(value);
             }
         }
-        self.keep_used(senders, &mut waiting);
+        self.keep_used(senders, &mut found);
         let of_host = |host: &&HostName| {
-            let devices = waiting.iter().filter(|((on, _), _)| on == host);
-            let bytes = devices.map(|(_, bytes)| *bytes);
-            bytes.max_by(f64::total_cmp)
+            let devices = found.iter().filter(|((on, _), _)| on == host);
+            let values = devices.map(|(_, value)| *value);
+            values.max_by(f64::total_cmp)
         };
         let of_hosts = senders.iter().filter_map(of_host);
         of_hosts.reduce(|sum, one| sum + one)

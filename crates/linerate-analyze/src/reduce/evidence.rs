@@ -435,6 +435,7 @@ fn drops(raw: &Raw<'_>, responses: &mut Responses) {
         responses.put(name::DROPPED_DEVICE, device);
     }
     responses.put(name::QDISC_BACKLOG, raw.qdisc_backlog(&senders));
+    responses.put(name::QDISC_OVERLIMITS, raw.qdisc_overlimits(&senders));
 }
 
 /// What the receivers' devices dropped although no segment was sent again within two round trips.
