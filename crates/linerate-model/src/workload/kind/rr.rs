@@ -2,6 +2,7 @@
 
 use crate::manner::{DATAGRAM_BYTES_MAX, Manner, NAMES_OF_A_BYTE, Sizes, Transport};
 use crate::response::name;
+use crate::step;
 use crate::unit::Bytes;
 use crate::workload::{
     About, Case, MESSAGE_BYTES_MAX, REQUEST_WRITES_MAX, Traffic, WorkloadError, within, within_case,
@@ -43,6 +44,9 @@ pub(super) fn check(
     // Sizes that differ take the place of the request's own; that they exclude a split is said later.
     let size = manner.sizes.as_ref().map_or(request.0, |_| most);
     within("request_writes", writes, 1, size.min(REQUEST_WRITES_MAX))?;
+    if let Some(steps) = &manner.steps {
+        step::check(steps, (request, response))?;
+    }
     if manner.transport != Transport::Udp {
         return Ok(());
     }
