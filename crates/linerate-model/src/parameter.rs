@@ -12,7 +12,7 @@ use crate::manner::{
     BATCH_MAX, BURST_MAX, CPUS_MAX, DATAGRAM_BYTES_MAX, Named, ReceiveBy, SEGMENTS_MAX, SendBy,
     Sizes, Transport, WaitBy,
 };
-use crate::step::STEP_FORMS;
+use crate::step::{PAUSE_MAX, STEP_FORMS};
 use crate::unit::{BitsPerSec, Nanos, ParseUnitError};
 use crate::workload::{
     BUSY_POLL_US_MAX, Case, Direction, FLOW_RATE_BPS, FLOWS_MAX, Kind, LINK_LOSS_PPM_MAX,
@@ -222,7 +222,7 @@ pub const PARAMETERS: &[Parameter] = &[
         .within(1, CPUS_MAX as u64).flags(&[flag("--cpus")]),
     parameter("burst", STREAM, ANY, Shape::Count, at!(manner.burst)).within(1, BURST_MAX as u64)
         .flags(&[flag("--bitrate (-b)").part().told_as("the burst of --bitrate (-b)")]),
-    parameter("think", EXCHANGE, ANY, Shape::Time, at!(manner.think)).within(1, Nanos::from_s(3600).0)
+    parameter("think", EXCHANGE, ANY, Shape::Time, at!(manner.think)).within(1, PAUSE_MAX.0)
         .flags(&[flag("--think").told_as("--think, in ns,")]),
     parameter("sizes", SIZED, ANY, Shape::Mix, only(|workload| workload.manner.sizes.as_ref().map(|_| Level::Switch(true))))
         .flags(&[flag("--size-mix").part()]),
