@@ -70,7 +70,7 @@ fn check_steps(steps: &[Step], exchange: (Bytes, Bytes)) -> Result<(), WorkloadE
     steps.iter().try_for_each(check_step)?;
     let mut ends = steps.iter().filter_map(|step| Some(step.message()?.0));
     let first = ends.next();
-    if (first, ends.last()) != (Some(End::Client), Some(End::Server)) {
+    if (first, ends.next_back()) != (Some(End::Client), Some(End::Server)) {
         return Err(WorkloadError::Contradiction {
             keys: &["steps"],
             why: "what moves first in steps is sent by the client, and what moves last is received by it",
