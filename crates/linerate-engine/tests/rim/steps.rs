@@ -219,13 +219,15 @@ fn pauses_bound_what_is_exchanged() {
         for wait in WAITS {
             let (traffic, manner) = by(wait, &steps);
             let (near, _) = run(1, &traffic, &manner, 1, 100);
-            let most = 120 / pass_ms + 1;
+            // Workers that spin may keep the others from a busy machine's CPUs: none is a number too.
+            let least = u64::from(wait != WaitBy::Spin);
+            let (most, whole) = (120 / pass_ms + 1, near[0].transactions);
             assert!(
-                (1..=most).contains(&near[0].transactions),
-                "{words:?} {wait:?}"
+                (least..=most).contains(&whole),
+                "{words:?} {wait:?}: {whole}"
             );
-            let latency = near[0].latency.as_ref().unwrap();
-            assert!(latency.quantile(0.01).unwrap().0 >= latency_ms * 980_000);
+            let shortest = near[0].latency.as_ref().unwrap().quantile(0.01);
+            assert!(shortest.is_none_or(|time| time.0 >= latency_ms * 980_000));
         }
     };
     check(&["send 1", "receive 1", "pause 10ms"], 10, 0);

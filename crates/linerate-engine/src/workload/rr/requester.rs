@@ -26,8 +26,6 @@ pub(crate) struct Requester {
     /// What the send call under way has to hand over.
     call: Call,
     pass: Pass,
-    /// Whether a response has come whose request has a pause before it.
-    is_early: bool,
     /// Whether the stop does not wait for what is under way: a pause may be longer than anybody waits.
     leaves: bool,
     /// When a response was last complete: the clock of an untimed closed loop.
@@ -74,7 +72,6 @@ impl Requester {
             responses: Messages::new(shape.response_sizes()),
             call: Call::default(),
             pass: Pass::of(config),
-            is_early: false,
             leaves: config.manner.has_pauses(),
             last_ns: 0,
             arrived_ns: 0,
@@ -110,17 +107,29 @@ impl Requester {
         }
     }
 
-    /// Returns whether the next call of the request that is under way is to be made now, and which; completes it where a
-    /// pause was all that it lacked.
+    /// Returns whether the next call of the request that is under way is to be made now, and which; completes it where its
+    /// last step is over.
     fn goes_on(&mut self, io: &mut Io<'_>) -> bool {
         let due = self.pass.due();
         // Not yet where that is the first one of the next.
         self.call.bytes = due.filter(|_| self.pass.is_under_way()).unwrap_or(0);
-        if self.is_early && !self.pass.holds_last() {
-            self.is_early = false;
+        if self.pass.take_whole() {
             self.complete(io, 1, now_ns());
         }
         self.call.bytes > 0
+    }
+
+    /// Takes so many bytes that have come of an exchange of steps.
+    fn take_step(&mut self, io: &mut Io<'_>, received: usize) -> Turn {
+        self.pass.received(received);
+        let waits = self.pass.is_under_way() && !self.goes_on(io) && self.pass.is_under_way();
+        if self.pass.is_overrun() {
+            sent_more()
+        } else if waits {
+            Turn::Moved(Want::Readable)
+        } else {
+            Turn::Moved(self.want())
+        }
     }
 
     /// Begins the request that is due, and those due with it that one call may carry.
@@ -213,6 +222,12 @@ impl Requester {
     }
 }
 
+/// Returns how a part ends whose peer does not keep to the exchange.
+fn sent_more() -> Turn {
+    let text = "the peer sent more than the responses to its requests";
+    Turn::Ended(Ending::Early(text.to_owned()))
+}
+
 impl Talk for Requester {
     fn send_due(&mut self, io: &mut Io<'_>) -> Option<Turn> {
         match self.next(io) {
@@ -243,23 +258,18 @@ impl Talk for Requester {
             // An error here is one of the connection, and the next receive reports it.
             let _ = socket::set(io.flow.fd(), TCP_QUICKACK, 1);
         }
-        self.pass.received(received);
+        if self.pass.is_of_steps() {
+            return self.take_step(io, received);
+        }
         let complete = self.responses.moved(received);
         if complete > self.requests.under_way() {
-            let text = "the peer sent more than the responses to its requests";
-            return Turn::Ended(Ending::Early(text.to_owned()));
+            return sent_more();
         }
-        if complete > 0 {
-            if self.pass.holds_last() {
-                self.is_early = true;
-            } else {
-                self.complete(io, complete, now_ns());
-            }
+        if complete == 0 {
+            return Turn::Moved(Want::Readable);
         }
-        let goes_on = self.pass.is_under_way() && self.call.bytes == 0 && self.goes_on(io);
-        if !goes_on && (complete == 0 || self.pass.is_under_way()) {
-            Turn::Moved(Want::Readable)
-        } else if self.requests.timing.is_timed() && self.call.bytes == 0 {
+        self.complete(io, complete, now_ns());
+        if self.requests.timing.is_timed() && self.call.bytes == 0 {
             Turn::Rested(Want::Readable)
         } else {
             Turn::Moved(self.want())

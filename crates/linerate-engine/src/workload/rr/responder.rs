@@ -55,9 +55,8 @@ impl Responder {
     /// Begins the next response, and those that one call may carry with it; returns whether one is due.
     fn begin(&mut self) -> bool {
         (self.call_bytes, self.taken_bytes, self.call_responses) = (0, 0, 0);
-        if self.pass.is_some() {
+        if self.pass.is_of_steps() {
             self.call_bytes = self.pass.due().unwrap_or(0);
-            self.call_responses = self.pass.is_last_call().into();
             return self.call_bytes > 0;
         }
         if self.owed == 0 {
@@ -108,7 +107,10 @@ impl Responder {
         }
         self.call_bytes = 0;
         self.pass.go_on();
-        io.flow.counters.transactions(self.call_responses);
+        let of_steps = u64::from(self.pass.take_whole());
+        io.flow
+            .counters
+            .transactions(self.call_responses + of_steps);
         if self.owes() {
             Turn::Moved(Want::Writable)
         } else {
@@ -151,7 +153,7 @@ impl Talk for Responder {
         }
         self.pass.received(received);
         let whole = self.requests.moved(received);
-        self.owed += if self.pass.is_some() { 0 } else { whole };
+        self.owed += if self.pass.is_of_steps() { 0 } else { whole };
         Turn::Moved(if self.owes() {
             Want::Writable
         } else {
