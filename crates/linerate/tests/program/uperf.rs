@@ -91,7 +91,7 @@ fn an_exchange_of_several_reads_and_writes_runs_as_it_stands_in_its_profile() {
         .expect("the first group");
     let profile = file(&folder, "steps.xml", &profile);
     let planned = linerate(&["plan", &profile]).with("nthr", "1").run().done();
-    assert!(planned.out.contains("11\u{a0}steps"), "{}", planned.out);
+    assert!(planned.out.contains("11 steps"), "{}", planned.out);
     let out = folder.path().join("bundle").display().to_string();
     let words = ["run", &server.host(), "--experiment", &profile, "-o", &out];
     let said = linerate(&words).with("nthr", "1").run();
