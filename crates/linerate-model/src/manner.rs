@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::step::Step;
+use crate::step::{Step, exchanged};
 use crate::unit::{Bytes, Nanos};
 use crate::workload::{
     Case, FlowOptions, MESSAGE_BYTES_MAX, Part, Traffic, Workload, WorkloadError, within_case,
@@ -250,6 +250,14 @@ impl Default for Manner {
 }
 
 impl Workload {
+    /// Lets its requests and responses have `steps`, and the bytes of these.
+    pub fn set_steps(&mut self, steps: Vec<Step>) {
+        if let Some((request, response)) = self.traffic.exchange_mut() {
+            (*request, *response) = exchanged(&steps);
+        }
+        self.manner.steps = Some(steps.into());
+    }
+
     /// Returns when its receiver is best woken, where nobody asks for anything else.
     ///
     /// 1. Only a stream over TCP of small calls without Nagle's algorithm: each call makes a segment

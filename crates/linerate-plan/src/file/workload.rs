@@ -2,7 +2,7 @@
 
 use linerate_model::manner::{Named, Sizes, Transport};
 use linerate_model::parameter::{PARAMETERS, Parameter, Shape, parameter_of};
-use linerate_model::step::{Step, exchanged};
+use linerate_model::step::Step;
 use linerate_model::workload::{DATAGRAM_BYTES_DEFAULT, Kind, Workload};
 use toml::Spanned;
 
@@ -116,10 +116,7 @@ fn write_steps(
         step.ok_or_else(|| bad(value))
     };
     let steps: Vec<Step> = list.iter().map(step).collect::<Result<_, _>>()?;
-    if let Some((request, response)) = workload.traffic.exchange_mut() {
-        (*request, *response) = exchanged(&steps);
-    }
-    workload.manner.steps = Some(steps.into());
+    workload.set_steps(steps);
     Ok(())
 }
 

@@ -45,6 +45,8 @@ const REFUSED: &[(&str, &str)] = &[
         "an address to send from (give --bind in its place)",
     ),
 ];
+/// What is wrong with a random size that only one end draws.
+pub(super) const RANDOM: &str = "a random size where the other end answers with another size";
 /// Transports of uperf that no workload has.
 const OTHER_PROTOCOLS: &[&str] = &["sctp", "ssl", "vsock", "rds", "udapl"];
 

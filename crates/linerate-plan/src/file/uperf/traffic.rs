@@ -3,14 +3,14 @@
 use linerate_model::manner::{BURST_MAX, SIZES_MAX, Sizes};
 use linerate_model::number::counted;
 use linerate_model::reason::with_causes;
-use linerate_model::sample::End;
-use linerate_model::step::{STEPS_MAX, Step, exchanged};
+use linerate_model::step::Step;
 use linerate_model::workload::{Direction, Kind, Traffic, TrialHost, Workload};
 use linerate_model::{Bytes, Nanos};
 
 use super::exchange::{Does, Message, Pass, Piece, Requests, Way, from_first, requests};
-use super::options::{Act, Amount};
+use super::options::{Act, Amount, RANDOM};
 use super::shape::{Life, Shape};
+use super::steps::steps;
 use crate::file::error::ReadError;
 use crate::file::source::Source;
 
@@ -197,7 +197,9 @@ fn exchange(
     }
     let pieces = from_first(pieces, own);
     let Some(found) = requests(&pieces) else {
-        steps(source, &pieces, own, &mut workload, notes)?;
+        let steps = steps(source, &pieces, own)?;
+        note_steps(&steps, notes);
+        workload.set_steps(steps);
         return Ok(workload);
     };
     let Requests {
@@ -235,69 +237,21 @@ fn known_bytes(source: &Source<'_>, message: &Message) -> Result<u64, ReadError>
     message.bytes().ok_or_else(|| spot.wrong(RANDOM))
 }
 
-/// What is wrong with a size that only one end draws.
-const RANDOM: &str = "a random size where the other end answers with another size";
-
-/// Sets the steps of an exchange that is more than a request and its response. Both ends of uperf make each pause.
-fn steps(
-    source: &Source<'_>,
-    pieces: &[Piece],
-    own: Way,
-    workload: &mut Workload,
-    notes: &mut Notes,
-) -> Result<(), ReadError> {
-    let mut steps = Vec::new();
-    for piece in pieces {
-        let spot = source.at("flowop", piece.at.clone());
-        let (one, count) = match piece.does {
-            Does::Move(_, calls) if calls.count > STEPS_MAX as u64 => {
-                let found = counted(calls.count, "call");
-                return Err(spot.value(
-                    found,
-                    format!("at most {STEPS_MAX} in an exchange of several"),
-                ));
-            }
-            Does::Move(way, calls) => {
-                let Amount::Bytes(bytes) = calls.size else {
-                    return Err(spot.wrong(RANDOM));
-                };
-                let bytes = Bytes(bytes);
-                let step = if way == own {
-                    Step::Send { bytes }
-                } else {
-                    Step::Receive { bytes }
-                };
-                (vec![step], calls.count as usize)
-            }
-            Does::Pause { time, busy } => (
-                End::BOTH.map(|end| Step::Pause { end, time, busy }).into(),
-                1,
-            ),
-        };
-        steps.extend(one.repeat(count));
-        if steps.len() > STEPS_MAX {
-            let found = format!("{} with those before it", counted(steps.len(), "step"));
-            return Err(spot.value(
-                found,
-                format!("at most {STEPS_MAX} of an exchange, a pause counting twice"),
-            ));
-        }
-    }
+/// Notes how steps are counted, and what a busy pause is.
+fn note_steps(steps: &[Step], notes: &mut Notes) {
     let moves = steps.iter().filter(|step| step.message().is_some()).count();
     notes.add(format!(
         "A transaction is a pass of {moves} reads and writes, each of which uperf counts as an operation."
     ));
-    if pieces
+    if steps
         .iter()
-        .any(|piece| matches!(piece.does, Does::Pause { busy: true, .. }))
+        .any(|step| matches!(step, Step::Pause { busy: true, .. }))
     {
-        notes.add("A busy pause keeps the CPU of a worker, whatever connections it has, where uperf has a thread for each.".to_owned());
+        notes.add(
+            "A busy pause keeps the CPU of a worker, whatever connections it has, where uperf has a thread for each."
+                .to_owned(),
+        );
     }
-    if let Some((request, response)) = workload.traffic.exchange_mut() {
-        (*request, *response) = exchanged(&steps);
-    }
-    workload.manner.steps = Some(steps.into());
-    Ok(())
 }
 
 /// Connections one after another with an exchange of these sizes.
