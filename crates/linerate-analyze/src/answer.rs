@@ -16,6 +16,7 @@ use linerate_model::flag::TrialFlag;
 use linerate_model::limiter::Limiter;
 use linerate_model::manner::{Named, Transport};
 use linerate_model::number;
+use linerate_model::step::turns;
 use linerate_model::unit::Unit;
 use linerate_model::workload::{Direction, Workload};
 
@@ -298,6 +299,9 @@ fn exchange(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<String> {
 /// What takes the time of an exchange, the larger of whose request and response has `bytes`.
 fn one_exchange(cell: &CellOutcomes<'_>, bytes: u64) -> String {
     let size = words::number(Unit::Bytes, bytes as f64);
+    if let Some(steps) = &cell.workload.manner.steps {
+        return format!("an exchange of {}", number::counted(steps.len(), "step"));
+    }
     match (cell.workload.traffic.is_placed(), bytes) {
         (false, _) => format!("a round trip of {size}"),
         (true, 0) => "a connection".to_owned(),
@@ -394,6 +398,8 @@ fn round_trip(dataset: &Dataset<'_>, shown: &Shown<'_, '_>) -> Option<Tile> {
         let bytes = study::payload_bytes(cell).unwrap_or_default();
         let what = if cell.workload.traffic.is_placed() {
             "Connection".to_owned()
+        } else if let Some(steps) = &cell.workload.manner.steps {
+            format!("Exchange of {}", number::counted(steps.len(), "step"))
         } else {
             format!("Round trip, {}", words::number(Unit::Bytes, bytes as f64))
         };
@@ -584,7 +590,8 @@ fn exchange_ceiling(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Ce
     let traffic = &cell.workload.traffic;
     let (request, response) = traffic.exchange().filter(|_| traffic.is_lasting())?;
     // Of each client over its own path, all together.
-    let in_turn = turns_per_s(dataset, cell)?;
+    let steps = cell.workload.manner.steps.as_deref();
+    let in_turn = turns_per_s(dataset, cell)? / f64::from(steps.map_or(1, turns).max(1));
     let allowed = f64::from(cell.workload.manner.in_flight.max(1)) * in_turn;
     let ways = [
         (Direction::ToServer, request),

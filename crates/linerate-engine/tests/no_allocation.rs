@@ -23,6 +23,7 @@ use linerate_engine::{Flow, FlowConfig, adopt, connect, now_ns};
 use linerate_model::Bytes;
 use linerate_model::manner::{Manner, ReceiveBy, SendBy, Sizes, Transport, WaitBy};
 use linerate_model::sample::End;
+use linerate_model::step::Step;
 use linerate_model::workload::{FlowOptions, Part, Traffic};
 
 static COUNTING: AtomicBool = AtomicBool::new(false);
@@ -132,7 +133,24 @@ fn nothing_is_allocated_while_payload_moves() {
         request_bytes: Bytes(100),
         response_bytes: Bytes(200),
     };
+    let steps = [
+        "send 60",
+        "receive 50",
+        "spin 1ms",
+        "send 40",
+        "server pause 1ms",
+        "receive 150",
+    ];
+    let steps: Vec<Step> = steps.iter().filter_map(|text| Step::named(text)).collect();
+    let stepwise = |wait, steps: &[Step]| Manner {
+        steps: Some(steps.into()),
+        ..manner(wait, 1, None)
+    };
+    let without_pauses = [steps[0], steps[1], steps[3], steps[5]];
     for (manner, traffic) in [
+        (stepwise(WaitBy::Epoll, &steps), &ask),
+        (stepwise(WaitBy::Uring, &steps), &ask),
+        (stepwise(WaitBy::Epoll, &without_pauses), &ask),
         (manner(WaitBy::Uring, 8, None), &ask),
         (manner(WaitBy::Epoll, 8, Some(5000)), &ask),
         (manner(WaitBy::Uring, 1, Some(5000)), &ask),

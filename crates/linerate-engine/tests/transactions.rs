@@ -15,6 +15,8 @@ mod places;
     reason = "shared with the other tests, which use more of it"
 )]
 mod rig;
+#[path = "rim/steps.rs"]
+mod steps;
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};

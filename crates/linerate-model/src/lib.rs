@@ -91,6 +91,8 @@ pub mod setting;
 pub mod shortfall;
 /// One TCP or UDP socket of a host at one instant.
 pub mod socket;
+/// The steps of an exchange.
+pub mod step;
 /// Prose on lines of a terminal.
 pub mod text;
 /// What captures come to, ready to be drawn.

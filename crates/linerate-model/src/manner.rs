@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::step::{Step, exchanged};
 use crate::unit::{Bytes, Nanos};
 use crate::workload::{
     Case, FlowOptions, MESSAGE_BYTES_MAX, Part, Traffic, Workload, WorkloadError, within_case,
@@ -212,6 +213,10 @@ pub struct Manner {
     /// the kernel's 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receive_low_water: Option<Bytes>,
+    /// What each request and its response are made of, where they are more than one message each; all of it is one
+    /// transaction, whose request and response have the bytes of the steps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<Arc<[Step]>>,
     /// CPUs that the workers of each end are confined to: the first of those that its process may use; absent = as
     /// they are placed otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -238,12 +243,21 @@ impl Default for Manner {
             bytes_max: None,
             short_numbers: false,
             receive_low_water: None,
+            steps: None,
             cpus: None,
         }
     }
 }
 
 impl Workload {
+    /// Lets its requests and responses have `steps`, and the bytes of these.
+    pub fn set_steps(&mut self, steps: Vec<Step>) {
+        if let Some((request, response)) = self.traffic.exchange_mut() {
+            (*request, *response) = exchanged(&steps);
+        }
+        self.manner.steps = Some(steps.into());
+    }
+
     /// Returns when its receiver is best woken, where nobody asks for anything else.
     ///
     /// 1. Only a stream over TCP of small calls without Nagle's algorithm: each call makes a segment
@@ -409,9 +423,22 @@ impl Named for WaitBy {
 }
 
 impl Manner {
-    /// Returns whether flows rest between requests: these are due at a rate, or follow a pause.
+    /// Returns whether flows rest between requests, or in them: these are due at a rate, or follow or have a pause.
     pub fn rests_between_requests(&self) -> bool {
-        self.requests_per_s.is_some() || self.think.is_some()
+        self.requests_per_s.is_some() || self.think.is_some() || self.has_pauses()
+    }
+
+    /// Returns whether an end pauses in the middle of an exchange.
+    pub fn has_pauses(&self) -> bool {
+        let mut steps = self.steps.iter().flat_map(|steps| steps.iter());
+        steps.any(|step| matches!(step, Step::Pause { .. }))
+    }
+
+    /// Returns whether workers keep their CPUs busy whatever there is to do: they wait so, or pause so.
+    pub fn spins(&self) -> bool {
+        let mut steps = self.steps.iter().flat_map(|steps| steps.iter());
+        self.wait == WaitBy::Spin
+            || steps.any(|step| matches!(step, Step::Pause { busy: true, .. }))
     }
 
     /// Checks that datagrams of `least` bytes and more can have the sizes. Log-normal ones are cut

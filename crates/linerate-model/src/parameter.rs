@@ -12,6 +12,7 @@ use crate::manner::{
     BATCH_MAX, BURST_MAX, CPUS_MAX, DATAGRAM_BYTES_MAX, Named, ReceiveBy, SEGMENTS_MAX, SendBy,
     Sizes, Transport, WaitBy,
 };
+use crate::step::{PAUSE_MAX, STEP_FORMS};
 use crate::unit::{BitsPerSec, Nanos, ParseUnitError};
 use crate::workload::{
     BUSY_POLL_US_MAX, Case, Direction, FLOW_RATE_BPS, FLOWS_MAX, Kind, LINK_LOSS_PPM_MAX,
@@ -70,6 +71,8 @@ pub enum Shape {
     Name,
     /// Sizes that differ: [`Sizes`].
     Mix,
+    /// A list of steps: [`crate::step::Step`].
+    Steps,
 }
 
 /// A flag of `linerate run` that gives a parameter.
@@ -219,10 +222,11 @@ pub const PARAMETERS: &[Parameter] = &[
         .within(1, CPUS_MAX as u64).flags(&[flag("--cpus")]),
     parameter("burst", STREAM, ANY, Shape::Count, at!(manner.burst)).within(1, BURST_MAX as u64)
         .flags(&[flag("--bitrate (-b)").part().told_as("the burst of --bitrate (-b)")]),
-    parameter("think", EXCHANGE, ANY, Shape::Time, at!(manner.think)).within(1, Nanos::from_s(3600).0)
+    parameter("think", EXCHANGE, ANY, Shape::Time, at!(manner.think)).within(1, PAUSE_MAX.0)
         .flags(&[flag("--think").told_as("--think, in ns,")]),
     parameter("sizes", SIZED, ANY, Shape::Mix, only(|workload| workload.manner.sizes.as_ref().map(|_| Level::Switch(true))))
         .flags(&[flag("--size-mix").part()]),
+    parameter("steps", RR, ORDERED, Shape::Steps, only(|workload| workload.manner.steps.as_ref().map(|_| Level::Switch(true)))),
     parameter("bytes_max", STREAM, ANY, Shape::Size, at!(manner.bytes_max)).within(1, u64::MAX)
         .flags(&[flag("--bytes (-n)"), flag("--blockcount (-k)").part()]),
     parameter("receive_low_water", STREAM, TCP, Shape::Size, at!(manner.receive_low_water)).within(1, i32::MAX as u64)
@@ -356,7 +360,7 @@ impl Parameter {
 
     /// Returns whether experiment files have a key for it.
     pub fn is_key(&self) -> bool {
-        self.place.write.is_some() || matches!(self.shape, Shape::Mix)
+        self.place.write.is_some() || matches!(self.shape, Shape::Mix | Shape::Steps)
     }
 
     /// Returns what it is in `workload`, where it is set and such traffic has a place for it.
@@ -383,6 +387,7 @@ impl Parameter {
             Shape::Time => "a duration as text with its unit, such as \"400ms\" or \"10s\"",
             Shape::Name => "the name that the kernel has for it, as text",
             Shape::Mix => "a table of sizes",
+            Shape::Steps => STEP_FORMS,
         };
         words.to_owned()
     }
@@ -432,7 +437,7 @@ impl Parameter {
                     .ok_or(expected)
             }
             Shape::Name if !text.is_empty() => Ok(word()),
-            Shape::Name | Shape::Share | Shape::Mix => Err(expected),
+            Shape::Name | Shape::Share | Shape::Mix | Shape::Steps => Err(expected),
         }
     }
 }
@@ -576,6 +581,16 @@ fn contradiction(workload: &Workload) -> Option<WorkloadError> {
             "a request of several send calls cannot have sizes that differ",
         ),
         (
+            manner.steps.is_some()
+                && (manner.in_flight > 1
+                    || manner.batch > 1
+                    || manner.sizes.is_some()
+                    || writes > 1),
+            &["steps", "in_flight", "batch", "sizes", "request_writes"],
+            "steps say which messages there are, one exchange after another: no in_flight, batch, sizes or \
+             request_writes with them",
+        ),
+        (
             manner.batch > 1 && writes > 1,
             &["batch", "request_writes"],
             "requests cannot be split over send calls and joined in them at once",
@@ -651,7 +666,7 @@ mod tests {
             Shape::Time => Some("5ms"),
             Shape::OneOf(words) => Some(words()[1]),
             Shape::Name => Some("reno"),
-            Shape::Share | Shape::Mix => None,
+            Shape::Share | Shape::Mix | Shape::Steps => None,
         }
     }
 

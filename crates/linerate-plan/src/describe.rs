@@ -386,13 +386,17 @@ const TOLD: [Factor; 12] = [
 fn workload_words(workload: &Workload, varies: impl Fn(Factor) -> bool) -> String {
     let is_fixed = |factor: &Factor| match factor {
         Factor::RequestBytes | Factor::ResponseBytes if varies(Factor::PayloadBytes) => false,
+        // The steps say it.
+        Factor::RequestWrites if workload.manner.steps.is_some() => false,
         factor => !varies(*factor),
     };
     let words = TOLD.into_iter().filter(is_fixed).filter_map(|factor| {
         let level = factor.parameter().read(workload)?;
         Some(glued(format!("{} {level}", factor.title())))
     });
-    let words: Vec<String> = words.collect();
+    let steps = workload.manner.steps.as_ref();
+    let steps = steps.map(|steps| glued(number::counted(steps.len(), "step")));
+    let words: Vec<String> = steps.into_iter().chain(words).collect();
     let kind = workload.traffic.kind();
     format!("{}: {}", kind.about().title, words.join(", "))
 }

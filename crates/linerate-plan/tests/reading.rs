@@ -588,6 +588,16 @@ fn the_manner_of_traffic_is_read_and_varied() {
         draft.experiment.workload.manner.think,
         Some(Nanos::from_ms(5))
     );
+    let text = of(
+        "kind = \"rr\"\nsteps = [\"send 256\", \"server spin 50us\", \"receive 1K\", \"pause 1ms\"]",
+        "nagle = [true, false]",
+    );
+    let workload = read_experiment(&text, "x.toml")
+        .expect("it can be")
+        .experiment
+        .workload;
+    assert_eq!(workload.traffic.exchange(), Some((Bytes(256), Bytes(1024))));
+    assert_eq!(workload.manner.steps.map(|steps| steps.len()), Some(4));
 }
 
 #[test]
@@ -655,6 +665,40 @@ fn manners_that_cannot_be_name_what_can() {
         &format!("kind = \"crr\"\n{sizes}"),
         connections,
         &["workload.sizes", "`stream` or `rr`"],
+    );
+    let steps = "kind = \"rr\"\nsteps = [\"send 1\", \"receive 1\", \"receive 1\"]";
+    check(
+        &format!("{steps}\nrequest_bytes = 1"),
+        connections,
+        &["workload.steps", "`request_bytes`"],
+    );
+    check(
+        steps,
+        "payload_bytes = [1, 2]",
+        &["workload.steps", "`payload_bytes`"],
+    );
+    check(steps, "in_flight = [1, 2]", &["steps", "no in_flight"]);
+    check(
+        steps,
+        "transport = [\"tcp\", \"udp\"]",
+        &["steps is for tcp, mptcp, unix"],
+    );
+    for odd in ["\"sleep 1ms\"", "1", "\"send 1\", \"receive\""] {
+        check(
+            &format!("kind = \"rr\"\nsteps = [{odd}]"),
+            connections,
+            &["workload.steps", "\"send 256\""],
+        );
+    }
+    check(
+        "kind = \"rr\"\nsteps = []",
+        connections,
+        &["request_bytes is 0"],
+    );
+    check(
+        "kind = \"crr\"\nsteps = [\"send 1\"]",
+        connections,
+        &["workload.steps", "`rr`"],
     );
     check("kind = \"stream\"\nburst = 10", connections, &["burst"]);
     check(

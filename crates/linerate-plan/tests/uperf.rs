@@ -5,6 +5,7 @@ use std::path::Path;
 
 use linerate_model::experiment::Experiment;
 use linerate_model::manner::{Manner, Sizes, Transport};
+use linerate_model::step::{Step, exchanged};
 use linerate_model::workload::{Direction, FlowOptions, Traffic, TrialHost, Workload};
 use linerate_model::{Bytes, Nanos};
 use linerate_plan::{
@@ -132,6 +133,69 @@ fn write_and_read_are_an_exchange() {
         rr(90, 65_536, 1),
         ms(1005),
     );
+}
+
+#[test]
+fn any_other_exchange_has_the_steps_of_the_profile() {
+    let check = |how: &str, flowops: &[(&str, &str)], expected: &[&str]| {
+        let workload = of("", how, flowops).workload;
+        let step = |text: &&str| Step::named(text).expect("a step");
+        let steps: Vec<Step> = expected.iter().map(step).collect();
+        assert_eq!(workload.manner.steps.as_deref(), Some(steps.as_slice()));
+        let (request, response) = exchanged(&steps);
+        assert_eq!(workload.traffic, rr(request.0, response.0, 1));
+        assert_eq!(workload.manner.think, None);
+        workload.manner
+    };
+    let timed = "duration=\"1\"";
+    let (write, read) = (("write", "size=9"), ("read", "size=7"));
+    let other = ("read", "size=8");
+    check(
+        timed,
+        &[write, read, write, other],
+        &["send 9", "receive 7", "send 9", "receive 8"],
+    );
+    // It begins with what a client sends after it has received, since a transaction is executed again and again.
+    check(
+        timed,
+        &[read, other, write, other, write],
+        &["send 9", "receive 8", "send 9", "receive 7", "receive 8"],
+    );
+    check(
+        timed,
+        &[("write", "size=2 count=17"), ("read", "size=4 rsize=2")],
+        &[["send 2"; 17].as_slice(), &["receive 2"; 2]].concat(),
+    );
+    // Both ends of uperf pause.
+    check(
+        "duration=\"1\" rate=\"10\"",
+        &[
+            ("think", "duration=5ms"),
+            write,
+            ("think", "duration=10ms idle"),
+            read,
+            ("think", "duration=1 busy"),
+        ],
+        &[
+            "send 9",
+            "pause 10ms",
+            "server pause 10ms",
+            "receive 7",
+            "spin 1s",
+            "server spin 1s",
+            "pause 5ms",
+            "server pause 5ms",
+        ],
+    );
+    let paced = check(
+        "duration=\"1\" rate=\"10\"",
+        &[write, read, read],
+        &["send 9", "receive 7", "receive 7"],
+    );
+    assert_eq!(paced.requests_per_s, Some(10));
+    let method = of("", timed, &[read, read, write]).method;
+    assert!(method.contains("pass of 3 reads and writes"), "{method}");
+    assert!(method.contains("Clients send first"), "{method}");
 }
 
 #[test]
@@ -408,7 +472,6 @@ fn what_uperf_has_and_no_workload_is_refused_with_its_line() {
         ("write", "size=1 conn=2", "connection"),
         ("write", "size=70m", "message_bytes"),
         ("read", "size=3 rsize=2", "rsize"),
-        ("think", "duration=1s busy", "busy"),
         ("think", "", "duration"),
         ("think", "duration=1h", "duration"),
         ("accept", "remotehost=h", "connection"),
@@ -464,18 +527,23 @@ fn what_no_workload_does_is_refused_with_its_line() {
     let timed = "duration=\"1\"";
     let (write, read_) = (("write", "size=9"), ("read", "size=9"));
     let think = ("think", "duration=1s");
-    check("", timed, &[write, read_, write, ("read", "size=8")], 10);
-    check("", timed, &[write, read_, think, write, read_], 11);
-    check("", timed, &[write, think], 7);
-    check("", timed, &[write, think, write, read_], 9);
-    check("", timed, &[write, read_, write, think], 9);
-    check("", timed, &[write, ("read", "size=9 count=2")], 8);
-    check("", timed, &[("write", "size=9 count=17"), read_], 7);
+    check("", timed, &[write, think], 8);
+    check("", timed, &[think, write], 7);
+    check("", timed, &[("write", "size=9 count=1000"), read_], 8);
+    check("", timed, &[write, ("read", "size=9 count=4g")], 8);
+    check("", timed, &[write, ("read", "size=9 count=3g")], 8);
+    check("", timed, &[write, read_, write, ("read", "size=64m")], 6);
     check(
         "",
         timed,
-        &[("write", "size=9"), ("write", "size=8"), read_],
-        7,
+        &[write, read_, ("write", "size=rand(1,9)"), read_],
+        9,
+    );
+    check(
+        "protocol=udp",
+        timed,
+        &[write, read_, write, read_, read_],
+        6,
     );
     check("", timed, &[("write", "size=rand(1,9)"), read_], 7);
     check("", timed, &[("write", "size=rand(1,9)"), write], 7);
@@ -541,6 +609,8 @@ fn what_no_workload_does_is_refused_with_its_line() {
     );
     let pair = flowop("write") + &flowop("read");
     assert_eq!(line(&of("connect", &format!("{pair}{pair}"))), 2);
+    let busy = "<flowop type=\"think\" options=\"duration=1ms busy\"/>\n";
+    assert_eq!(line(&of("connect", &format!("{pair}{busy}"))), 6);
     // Groups that end at different times, too many of them, too many strands.
     let group = |strands: u32, time: u32| {
         let text = profile("", &work(&format!("duration=\"{time}\""), &[write]));

@@ -70,8 +70,10 @@ pub(super) fn other_traffic(base: &Workload, other: &Workload) -> Option<String>
     });
     let first = other_than.next();
     let is_mixed = base.manner.sizes != other.manner.sizes;
+    let is_other = base.manner.steps != other.manner.steps;
     first
         .or_else(|| is_mixed.then(|| "other sizes".to_owned()))
+        .or_else(|| is_other.then(|| "other steps".to_owned()))
         .map(|what| format!("other workload: {what}"))
 }
 

@@ -40,7 +40,7 @@ use linerate_model::HostName;
 use linerate_model::finding::Estimate;
 use linerate_model::host::CPU_QUOTA_VISIBLE;
 use linerate_model::limiter::Limiter;
-use linerate_model::manner::{Transport, WaitBy};
+use linerate_model::manner::Transport;
 use linerate_model::setting;
 use linerate_model::workload::Workload;
 
@@ -518,7 +518,7 @@ pub(super) fn of_waiting(cell: &CellOutcomes<'_>) -> Option<(Limiter, &'static s
 
 /// What the worker that wanted a CPU most ran or waited, and what of that it waited.
 fn wants(cell: &CellOutcomes<'_>) -> Option<(f64, Estimate)> {
-    if cell.workload.manner.wait == WaitBy::Spin || sends_as_asked(cell) {
+    if cell.workload.manner.spins() || sends_as_asked(cell) {
         return None;
     }
     let wanted = cell.mean(name::WORKER_WANTED_SHARE_MAX)?;

@@ -39,8 +39,8 @@ pub(super) const EXCHANGES: Rule = Rule {
 
 fn of_exchanges(_dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let manner = &cell.workload.manner;
-    let always_waits = manner.in_flight <= 1 && manner.requests_per_s.is_none();
-    let is_closed = always_waits && manner.think.is_none() && manner.transport == Transport::Tcp;
+    let always_waits = manner.in_flight <= 1 && !manner.rests_between_requests();
+    let is_closed = always_waits && manner.transport == Transport::Tcp;
     if !is_closed || !cell.workload.traffic.is_lasting() || !have_time(cell) {
         return None;
     }
@@ -114,7 +114,8 @@ fn have_time(cell: &CellOutcomes<'_>) -> bool {
 /// What a line has to carry of so many transactions in the direction with more, headers included, bit/s; absent where their
 /// sizes differ.
 fn line_bps(cell: &CellOutcomes<'_>, transactions: f64) -> Option<f64> {
-    if cell.workload.manner.sizes.is_some() {
+    let manner = &cell.workload.manner;
+    if manner.sizes.is_some() || manner.steps.is_some() {
         return None;
     }
     let (request, response) = cell.workload.traffic.exchange()?;

@@ -16,7 +16,7 @@
 //! both times (three interleaved runs of 1 s).
 
 use linerate_model::limiter::Limiter;
-use linerate_model::manner::{Transport, WaitBy};
+use linerate_model::manner::Transport;
 
 use super::cpu::{is_of_path, is_path_full, others_have_time, unpin};
 use super::evidence;
@@ -71,7 +71,7 @@ fn loses_on_the_way(cell: &CellOutcomes<'_>) -> bool {
 }
 
 fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
-    if cell.workload.manner.wait == WaitBy::Spin || loses_on_the_way(cell) || is_path_full(cell) {
+    if cell.workload.manner.spins() || loses_on_the_way(cell) || is_path_full(cell) {
         return None;
     }
     let main = cell.main()?;

@@ -117,6 +117,8 @@ fn next(workload: &Workload) -> Option<String> {
         "repeat with a higher `-b` to find what the path carries"
     } else if manner.think.is_some() {
         "omit `--think` to find what path and hosts carry"
+    } else if manner.has_pauses() {
+        "leave the pauses out of the steps to find what path and hosts carry"
     } else {
         "omit the rate to find what the path carries"
     };

@@ -46,7 +46,7 @@
 //! No host is a few microseconds away: as short a path is the work of both kernels.
 
 use linerate_model::limiter::Limiter;
-use linerate_model::manner::{Transport, WaitBy};
+use linerate_model::manner::Transport;
 use linerate_model::parameter::parameter_of;
 use linerate_model::run::{Control, HostPart, HostRecord};
 use linerate_model::unit::Unit;
@@ -143,7 +143,7 @@ impl Known {
         let count = if way == Way::Connects { 1 } else { 2 };
         let of_path = of_path.into_iter().take(count).filter(|_| is_tcp);
         // Workers that spin run always.
-        let spins = cell.workload.manner.wait == WaitBy::Spin;
+        let spins = cell.workload.manner.spins();
         let of_workers = Some(name::RTT_WORKERS).filter(|_| !spins);
         let parts = of_path.chain([name::RTT_CPU_WAIT]).chain(of_workers);
         Self {
@@ -286,7 +286,8 @@ fn next(workload: &Workload) -> Option<String> {
     let longest = workload.traffic.longest_exchanged();
     let are_large = longest.is_some_and(|bytes| bytes.0 > CARRIED_AT_ONCE_BYTES);
     let (kind, transport) = (workload.traffic.kind(), workload.manner.transport);
-    let may_join = parameter_of("in_flight").is_some_and(|it| it.fits(kind, transport));
+    let may_join = parameter_of("in_flight").is_some_and(|it| it.fits(kind, transport))
+        && workload.manner.steps.is_none();
     Some(match (!may_join, are_large) {
         (true, false) => format!("open more connections at the same time: {more}"),
         (true, true) => format!(
@@ -304,6 +305,7 @@ fn next(workload: &Workload) -> Option<String> {
 fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let manner = &cell.workload.manner;
     if manner.requests_per_s.is_some()
+        || manner.has_pauses()
         || !cell.workload.traffic.is_transactional()
         || !always_waits(cell)
     {
@@ -645,6 +647,9 @@ fn words_of(part: Portion, way: Way) -> &'static str {
         Portion::Path if way == Way::HoldsMessages => {
             "of path (three times TCP's shortest, twice for what Nagle's algorithm holds)"
         }
+        Portion::Path if matches!(way, Way::Answers(2..)) => {
+            "of path (TCP's shortest for each answer)"
+        }
         Portion::Path => "of path (TCP's shortest)",
         Portion::Slow => "of slow transactions",
         Portion::CpuWait => "of waiting for a CPU",
@@ -689,6 +694,10 @@ fn explanation(limiter: Limiter, largest: Option<Portion>, way: Way) -> &'static
             "Connecting takes one round trip, request and response another. More connections at a time use such a \
              path better; a single request gets faster over connections that are kept, on a shorter path, or with less \
              that others queue there (compare with a quiet hour)."
+        }
+        (_, Some(Portion::Path)) if matches!(way, Way::Answers(_)) => {
+            "More connections use such a path better; a single exchange gets faster on a shorter path, with fewer steps that \
+             wait for an answer, or with less that others queue there (compare with a quiet hour)."
         }
         (_, Some(Portion::Path)) => {
             "More requests in flight, over one connection or several, use such a path better; a single one gets faster on \

@@ -27,6 +27,7 @@ use linerate_model::metric::Metric;
 use linerate_model::response::name;
 use linerate_model::run::{HostPart, HostRecord};
 use linerate_model::sample::{End, Subject};
+use linerate_model::step::turns;
 use linerate_model::workload::Workload;
 use linerate_model::{Bytes, FlowId, HostName};
 
@@ -62,6 +63,10 @@ pub(super) fn reduce(raw: &Raw<'_>, responses: &mut Responses) {
     let Some(mean_ns) = pooled_latency(&raw.records).mean_ns() else {
         return;
     };
+    // Transactions with pauses are as long as these, and workers that pause may spin.
+    if trial.workload.manner.has_pauses() {
+        return;
+    }
     let latencies = by_client(raw);
     slow(&latencies, responses);
     let stalled = latencies.iter().filter_map(|(client, latency)| {
@@ -93,6 +98,8 @@ pub(super) fn reduce(raw: &Raw<'_>, responses: &mut Responses) {
 pub(crate) enum Way {
     /// There and back.
     Once,
+    /// Once for each answer in an exchange of several steps.
+    Answers(u32),
     /// Once more to connect.
     Connects,
     /// Once more for the second piece of a request, which Nagle's algorithm holds until the first is acknowledged.
@@ -116,6 +123,8 @@ impl Way {
             && traffic.exchange().is_some_and(is_small);
         if traffic.is_placed() {
             Self::Connects
+        } else if let Some(steps) = &manner.steps {
+            Self::Answers(turns(steps))
         } else if traffic.request_writes() > 1 && may_hold {
             Self::HoldsPieces
         } else if several_small && may_hold {
@@ -128,6 +137,7 @@ impl Way {
     pub(crate) fn trips(self) -> f64 {
         match self {
             Self::Once => 1.0,
+            Self::Answers(answers) => answers.into(),
             Self::Connects | Self::HoldsPieces => 2.0,
             Self::HoldsMessages => 3.0,
         }

@@ -7,6 +7,7 @@ use linerate_model::metric::Metric;
 use linerate_model::reason::Reason;
 use linerate_model::run::{Control, HostPart, Validity};
 use linerate_model::sample::{End, Subject, TrialSample};
+use linerate_model::step::Step;
 use linerate_model::workload::{Setting, Traffic, Workload};
 use linerate_model::{Bytes, Nanos};
 
@@ -656,6 +657,50 @@ fn a_pause_that_was_asked_for_is_a_part_of_its_own() {
     assert_eq!(after(4, 10_300_000)[0].0, Limiter::RoundTrip);
     // What sleeps during the pause is not told from the program that answers.
     assert_eq!(after(30, 90_000_000), []);
+}
+
+#[test]
+fn an_exchange_of_steps_takes_the_path_for_each_answer() {
+    let of = |words: &[&str], trip_ns: u64| {
+        let steps = words.iter().map(|text| Step::named(text).expect("a step"));
+        let mut workload = rr(200);
+        workload.manner.steps = Some(steps.collect());
+        let truth = Truth {
+            rtt_ns: 10_100_000,
+            min_rtt_ns: Some(10_000_000),
+            server_rtt_ns: Some(10_100_000),
+            delayed_acks: Some(0.0),
+            worker_share: 0.02,
+            worker_wait_share: 0.0,
+            ..Truth::transactions(trip_ns)
+        };
+        limiters(workload, &truth)
+    };
+    let answers = [
+        "send 50",
+        "receive 100",
+        "receive 50",
+        "send 150",
+        "receive 50",
+    ];
+    let found = of(&answers, 20_300_000);
+    says(
+        &found,
+        Limiter::RoundTrip,
+        "20 ms of path (TCP's shortest for each answer)",
+    );
+    // One answer does not explain as much; and pauses may be the whole of it.
+    assert_eq!(
+        of(&["send 200", "receive 200"], 40_300_000)[0].0,
+        Limiter::Application
+    );
+    assert_eq!(
+        of(
+            &["send 200", "server pause 30ms", "receive 200"],
+            40_300_000
+        ),
+        []
+    );
 }
 
 #[test]

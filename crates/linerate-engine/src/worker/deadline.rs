@@ -39,8 +39,7 @@ pub(super) fn watches(config: &FlowConfig) -> bool {
         && manner.transport != Transport::Udp
         && manner.wait == WaitBy::Auto
         && manner.in_flight == 1
-        && manner.requests_per_s.is_none()
-        && manner.think.is_none()
+        && !manner.rests_between_requests()
 }
 
 impl Deadline {

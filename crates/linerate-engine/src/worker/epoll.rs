@@ -123,10 +123,7 @@ impl EpollLoop {
             }
         }
         self.watch(at, seat, next);
-        if let Some(instant_ns) = seat.player.timer_ns() {
-            self.timers.set(at, instant_ns);
-            self.timers.is_quiet = seat.player.is_quiet();
-        }
+        self.timers.follow(at, &*seat.player);
         0
     }
 

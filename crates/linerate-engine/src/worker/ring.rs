@@ -157,10 +157,7 @@ impl RingLoop {
                 }
             };
         }
-        if let Some(instant_ns) = seat.player.timer_ns() {
-            self.timers.set(at, instant_ns);
-            self.timers.is_quiet = seat.player.is_quiet();
-        }
+        self.timers.follow(at, &*seat.player);
         0
     }
 }

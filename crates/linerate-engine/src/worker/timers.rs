@@ -9,6 +9,7 @@ use linerate_model::manner::Manner;
 
 use crate::pace::NS_PER_S;
 use crate::sys::clock::now_ns;
+use crate::workload::Play;
 
 /// No instant.
 const NEVER: u64 = u64::MAX;
@@ -32,7 +33,10 @@ pub(super) struct Timers {
     /// How long before an instant the worker stays awake while nothing can arrive.
     spin_ns: u64,
     /// Whether nothing can.
-    pub(super) is_quiet: bool,
+    is_quiet: bool,
+    /// Until when it stays awake whatever can arrive, looking again and again: a busy pause of one flow keeps the CPU from
+    /// others, and not the worker from its other flows.
+    busy_ns: u64,
 }
 
 impl Timers {
@@ -43,6 +47,7 @@ impl Timers {
             at_ns: vec![NEVER; flows],
             spin_ns: 0,
             is_quiet: true,
+            busy_ns: 0,
         }
     }
 
@@ -58,6 +63,18 @@ impl Timers {
         Self {
             spin_ns: spin_ns.min(SPIN_NS),
             ..self
+        }
+    }
+
+    /// Sets the timer that the part of flow `at` wants, if it wants one.
+    pub(super) fn follow(&mut self, at: usize, part: &(impl Play + ?Sized)) {
+        let Some(instant_ns) = part.timer_ns() else {
+            return;
+        };
+        self.set(at, instant_ns);
+        self.is_quiet = part.is_quiet();
+        if part.is_busy() {
+            self.busy_ns = self.busy_ns.max(instant_ns);
         }
     }
 
@@ -83,6 +100,9 @@ impl Timers {
     /// Returns how long there is to rest from `now_ns`: until the next one fires, less what is spun
     /// through, or until `most_ns` if that comes before.
     pub(super) fn rest(&self, now_ns: u64, most_ns: u64) -> Duration {
+        if now_ns < self.busy_ns {
+            return Duration::ZERO;
+        }
         let wake_ns = self.next_ns().map(|ns| ns.saturating_sub(self.awake_ns()));
         let until_ns = wake_ns.map_or(most_ns, |ns| ns.min(most_ns));
         Duration::from_nanos(until_ns.saturating_sub(now_ns))

@@ -151,8 +151,8 @@ pub(super) fn wait_setting(asked: WaitBy, granted: &str, refused: Option<String>
 fn takes_turns(seat: &Seat<Player>) -> bool {
     // A sender that keeps a rate of its own has instants to keep.
     let has_pace = seat.flow.pace_bps.is_some();
-    let in_flight = seat.flow.config.manner.in_flight;
-    !has_pace && in_flight == 1 && seat.player.timer_ns().is_none()
+    let manner = &seat.flow.config.manner;
+    !has_pace && manner.in_flight == 1 && !manner.rests_between_requests()
 }
 
 /// Returns why io_uring does not serve: beside the kernel's own word the causes that a person can do

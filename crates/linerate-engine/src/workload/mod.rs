@@ -112,6 +112,10 @@ pub(crate) trait Play {
     fn is_quiet(&self) -> bool {
         false
     }
+    /// Returns whether the worker is to stay awake until the timer goes off.
+    fn is_busy(&self) -> bool {
+        false
+    }
 }
 
 /// A part that sends and receives in turn: a [`Play`] whose receive calls io_uring may make.

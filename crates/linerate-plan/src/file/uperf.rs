@@ -29,6 +29,8 @@ mod parse;
 mod reading;
 /// What a group of strands does.
 mod shape;
+/// The steps of an exchange.
+mod steps;
 /// The workload that means the same.
 mod traffic;
 

@@ -2,15 +2,18 @@
 
 use linerate_model::manner::{Named, Sizes, Transport};
 use linerate_model::parameter::{PARAMETERS, Parameter, Shape, parameter_of};
+use linerate_model::step::Step;
 use linerate_model::workload::{DATAGRAM_BYTES_DEFAULT, Kind, Workload};
 use toml::Spanned;
 
 use super::error::ReadError;
 use super::levels::level_of;
 use super::raw::Entries;
-use super::source::Source;
+use super::source::{Source, Spot};
 
-/// Parameters that say another size beside `sizes`, or need one.
+/// Parameters that say which sizes there are, in place of one size.
+const OF_SIZES: [&str; 2] = ["sizes", "steps"];
+/// Parameters that say another size beside those, or need one.
 const OF_ONE_SIZE: [&str; 6] = [
     "message_bytes",
     "payload_bytes",
@@ -91,18 +94,40 @@ fn write(
         workload.manner.sizes = Some(sizes);
         return Ok(());
     }
+    if matches!(parameter.shape, Shape::Steps) {
+        return write_steps(&spot, parameter, value.get_ref(), workload);
+    }
     let level = level_of(&spot, parameter, value.get_ref())?;
     let bad = || spot.value(value.get_ref(), parameter.allowed());
     parameter.write(&level, workload).ok_or_else(bad)
 }
 
-/// Refuses keys and factors beside `sizes` that say another size, or need one.
+/// Writes a list of steps, of which request and response have the bytes.
+fn write_steps(
+    spot: &Spot<'_>,
+    parameter: &Parameter,
+    value: &toml::Value,
+    workload: &mut Workload,
+) -> Result<(), ReadError> {
+    let bad = |value: &toml::Value| spot.value(value, parameter.allowed());
+    let list = value.as_array().ok_or_else(|| bad(value))?;
+    let step = |value: &toml::Value| {
+        let step = value.as_str().and_then(Step::named);
+        step.ok_or_else(|| bad(value))
+    };
+    let steps: Vec<Step> = list.iter().map(step).collect::<Result<_, _>>()?;
+    workload.set_steps(steps);
+    Ok(())
+}
+
+/// Refuses keys and factors beside `sizes` or `steps` that say another size, or need one.
 pub(super) fn check_sizes(
     source: &Source<'_>,
     workload: &Entries,
     is_factor: impl Fn(&str) -> bool,
 ) -> Result<(), ReadError> {
-    let Some((_, sizes)) = workload.find("sizes") else {
+    let mut given = OF_SIZES.iter().filter_map(|name| workload.find(name));
+    let Some((name, sizes)) = given.next() else {
         return Ok(());
     };
     let is_given = |name: &&&str| workload.find(name).is_some() || is_factor(name);
@@ -111,6 +136,6 @@ pub(super) fn check_sizes(
     };
     let value = format!("given in addition to `{other}`");
     let allowed = format!("left out, or `{other}`, which is for messages of one size");
-    let spot = source.at("workload.sizes", sizes.span());
+    let spot = source.at(format!("workload.{}", name.get_ref()), sizes.span());
     Err(spot.value(value, allowed))
 }

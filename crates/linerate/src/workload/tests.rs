@@ -255,8 +255,8 @@ fn what_is_proposed_instead_is_possible() {
 
 #[test]
 fn every_parameter_is_walked() {
-    // Those of a run are its own, of the links a lab's, and the transport is walked itself.
-    let others = ["clients", "link_loss", "transport"];
+    // Those of a run are its own, of the links a lab's, and the transport is walked itself; steps are for files.
+    let others = ["clients", "link_loss", "steps", "transport"];
     for parameter in PARAMETERS.iter().filter(|parameter| parameter.is_key()) {
         let key = parameter.key;
         let is_walked = GIVEN.iter().any(|given| given.0 == key);

@@ -70,6 +70,45 @@ fn a_profile_runs_with_the_variables_of_the_environment() {
 }
 
 #[test]
+fn an_exchange_of_several_reads_and_writes_runs_as_it_stands_in_its_profile() {
+    let (_load, server, folder) = (loading(), Server::start(&[]), folder());
+    let flowops = [
+        ("read", "size=73"),
+        ("read", "size=415"),
+        ("write", "size=170"),
+        ("think", "duration=1ms busy"),
+        ("read", "size=35"),
+        ("write", "size=20 count=3"),
+        ("think", "duration=1ms idle"),
+    ];
+    let flowops = flowops
+        .map(|(kind, options)| format!("<flowop type=\"{kind}\" options=\"{options}\"/>\n"))
+        .concat();
+    let profile = EXCHANGES
+        .split_once("<flowop type=\"write\"")
+        .and_then(|(before, rest)| Some((before, rest.split_once("size=300\"/>")?.1)))
+        .map(|(before, after)| format!("{before}{flowops}{after}"))
+        .expect("the first group");
+    let profile = file(&folder, "steps.xml", &profile);
+    let planned = linerate(&["plan", &profile]).with("nthr", "1").run().done();
+    assert!(planned.out.contains("11 steps"), "{}", planned.out);
+    let out = folder.path().join("bundle").display().to_string();
+    let words = ["run", &server.host(), "--experiment", &profile, "-o", &out];
+    let said = linerate(&words).with("nthr", "1").run();
+    let recording = recording(&said, &out);
+    for flow in recording.flows.iter().filter(|flow| flow.flow.0 < 2) {
+        assert_eq!(flow.ended_early, None);
+        // The stop may come in a pass, after the first parts of what an end sends in it.
+        let (whole, parts): (u64, &[u64]) = match flow.end {
+            End::Client => (230, &[0, 170]),
+            End::Server => (523, &[0, 35, 108]),
+        };
+        let sent = flow.bytes_sent;
+        assert!(sent > whole && parts.contains(&(sent % whole)), "{sent}");
+    }
+}
+
+#[test]
 fn clients_of_a_lab_play_the_remote_hosts_of_a_profile() {
     let (_load, folder) = (loading(), folder());
     // Whether there can be labs here.

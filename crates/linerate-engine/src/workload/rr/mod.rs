@@ -3,6 +3,8 @@
 //! Responses come in the order of their requests. What is due, under way and complete is kept by
 //! [`OrderedRequests`], which reads no clock and makes no call; the parts make the calls.
 
+/// The calls and pauses of one end, where an exchange has several.
+mod pass;
 /// The part that sends requests and times the responses.
 mod requester;
 /// Requests due, under way and complete.
@@ -29,7 +31,6 @@ const JOINED_BYTES_MAX: usize = 1 << 20;
 pub(crate) struct Shape {
     request_bytes: usize,
     response_bytes: usize,
-    request_writes: usize,
     /// Requests, or responses, that one send call may carry.
     batch: usize,
     /// Requests that may be under way.
@@ -51,7 +52,6 @@ impl Shape {
         Self {
             request_bytes: request_bytes.0 as usize,
             response_bytes: response_bytes.0 as usize,
-            request_writes: config.traffic.request_writes() as usize,
             batch: manner.batch.max(1) as usize,
             in_flight: manner.in_flight.max(1) as usize,
             draw,
@@ -102,51 +102,21 @@ impl Shape {
     fn largest(&self, bytes: usize) -> usize {
         self.draw.as_ref().map_or(bytes, Draw::largest)
     }
-
-    /// Returns how many bytes send call number `at` of a request has; the first ones take the
-    /// bytes that do not divide evenly.
-    fn write_bytes(&self, at: usize) -> usize {
-        let (each, more) = (
-            self.request_bytes / self.request_writes,
-            self.request_bytes % self.request_writes,
-        );
-        each + usize::from(at < more)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn shape(request_bytes: usize, request_writes: usize) -> Shape {
-        Shape {
-            request_bytes,
+    #[test]
+    fn calls_have_room_for_what_they_join() {
+        let mut shape = Shape {
+            request_bytes: 1000,
             response_bytes: 1,
-            request_writes,
             batch: 1,
             in_flight: 1,
             draw: None,
-        }
-    }
-
-    #[test]
-    fn a_request_is_split_over_its_calls() {
-        let check = |request_bytes, request_writes, calls: &[usize]| {
-            let shape = shape(request_bytes, request_writes);
-            let got: Vec<usize> = (0..request_writes)
-                .map(|at| shape.write_bytes(at))
-                .collect();
-            assert_eq!(got, calls);
         };
-        check(1, 1, &[1]);
-        check(2, 2, &[1, 1]);
-        check(100, 3, &[34, 33, 33]);
-        check(16, 16, &[1; 16]);
-    }
-
-    #[test]
-    fn calls_have_room_for_what_they_join() {
-        let mut shape = shape(1000, 1);
         assert_eq!(shape.request_call_bytes_max(), 1000);
         shape.batch = 8;
         assert_eq!(shape.request_call_bytes_max(), 1000);

@@ -9,6 +9,7 @@ use crate::sys::clock::{now_ns, tick_ns};
 use crate::sys::socket::{self, TCP_QUICKACK};
 use crate::workload::messages::{Messages, SizeSequence};
 use crate::workload::rr::Shape;
+use crate::workload::rr::pass::Pass;
 use crate::workload::rr::requests::OrderedRequests;
 use crate::workload::timing::RequestTiming;
 use crate::workload::{Io, Play, Talk, Turn, Want, failed};
@@ -22,8 +23,11 @@ pub(crate) struct Requester {
     pub(crate) requests: OrderedRequests,
     request_sizes: SizeSequence,
     responses: Messages,
-    /// What the send call under way, or the next one of a split request, has to hand over.
+    /// What the send call under way has to hand over.
     call: Call,
+    pass: Pass,
+    /// Whether the stop does not wait for what is under way: a pause may be longer than anybody waits.
+    leaves: bool,
     /// When a response was last complete: the clock of an untimed closed loop.
     last_ns: u64,
     /// When payload came last, by the tick clock.
@@ -38,8 +42,6 @@ struct Call {
     /// Bytes that it is to take; 0 = none is under way.
     bytes: usize,
     taken_bytes: usize,
-    /// Calls of the request that are done.
-    write: usize,
     /// Whether the socket had no room: responses are then taken before it is asked again, so that
     /// two ends that both want to send cannot wait for each other.
     blocked: bool,
@@ -69,6 +71,8 @@ impl Requester {
             request_sizes: shape.request_sizes(),
             responses: Messages::new(shape.response_sizes()),
             call: Call::default(),
+            pass: Pass::of(config),
+            leaves: config.manner.has_pauses(),
             last_ns: 0,
             arrived_ns: 0,
             stopped: false,
@@ -81,17 +85,21 @@ impl Requester {
         if self.call.bytes > 0 {
             return Next::Send;
         }
-        let warm = self.requests.is_warm() && !self.requests.timing.is_timed();
+        if self.pass.is_under_way() && self.goes_on(io) {
+            return Next::Send;
+        }
+        let warm = self.requests.is_warm() && !self.requests.timing.is_timed() && !self.leaves;
         let now_ns = if warm { self.last_ns } else { now_ns() };
         if now_ns >= io.control.stop_ns() {
             self.stopped = true;
             return match self.requests.under_way() {
                 0 => Next::Over,
+                _ if self.leaves => Next::Over,
                 _ => Next::Receive,
             };
         }
         match self.requests.due_ns() {
-            Some(due_ns) if due_ns <= now_ns => {
+            Some(due_ns) if due_ns <= now_ns && !self.pass.is_under_way() => {
                 self.begin(io, now_ns);
                 Next::Send
             }
@@ -99,14 +107,38 @@ impl Requester {
         }
     }
 
+    /// Returns whether the next call of the request that is under way is to be made now, and which; completes it where its
+    /// last step is over.
+    fn goes_on(&mut self, io: &mut Io<'_>) -> bool {
+        let due = self.pass.due();
+        // Not yet where that is the first one of the next.
+        self.call.bytes = due.filter(|_| self.pass.is_under_way()).unwrap_or(0);
+        if self.pass.take_whole() {
+            self.complete(io, 1, now_ns());
+        }
+        self.call.bytes > 0
+    }
+
+    /// Takes so many bytes that have come of an exchange of steps.
+    fn take_step(&mut self, io: &mut Io<'_>, received: usize) -> Turn {
+        self.pass.received(received);
+        let waits = self.pass.is_under_way() && !self.goes_on(io) && self.pass.is_under_way();
+        if self.pass.is_overrun() {
+            sent_more()
+        } else if waits {
+            Turn::Moved(Want::Readable)
+        } else {
+            Turn::Moved(self.want())
+        }
+    }
+
     /// Begins the request that is due, and those due with it that one call may carry.
     fn begin(&mut self, io: &mut Io<'_>, now_ns: u64) {
         let record = &mut io.latencies[self.latency];
         self.call.taken_bytes = 0;
-        if self.shape.request_writes > 1 {
+        if let Some(bytes) = self.pass.due() {
             record.record_sent(self.requests.begin(now_ns), now_ns);
-            self.call.write = 0;
-            self.call.bytes = self.shape.write_bytes(0);
+            self.call.bytes = bytes;
             return;
         }
         let mut bytes = 0;
@@ -141,13 +173,12 @@ impl Requester {
         self.call.taken_bytes += sent;
         self.call.blocked = false;
         if self.call.taken_bytes == self.call.bytes {
-            self.call.write += 1;
             self.call.taken_bytes = 0;
-            self.call.bytes = if self.call.write < self.shape.request_writes {
-                self.shape.write_bytes(self.call.write)
-            } else {
-                0
-            };
+            self.call.bytes = 0;
+            self.pass.go_on();
+            if self.pass.is_under_way() {
+                self.goes_on(io);
+            }
         }
         if self.call.bytes == 0 && !self.may_send() {
             Turn::Rested(Want::Readable)
@@ -160,6 +191,7 @@ impl Requester {
     fn may_send(&self) -> bool {
         match self.requests.due_ns() {
             None => false,
+            Some(_) if self.pass.is_under_way() => false,
             // A timed one is told by its timer.
             Some(_) => !self.requests.timing.is_timed(),
         }
@@ -180,19 +212,20 @@ impl Requester {
     /// Completes `complete` transactions at `now_ns`.
     ///
     /// Cost of each: the histogram 4 ns, the longest 1 ns, a counter 1 ns.
-    fn complete(&mut self, io: &mut Io<'_>, complete: u64, now_ns: u64) -> Result<(), Turn> {
-        if complete > self.requests.under_way() {
-            let text = "the peer sent more than the responses to its requests";
-            return Err(Turn::Ended(Ending::Early(text.to_owned())));
-        }
+    fn complete(&mut self, io: &mut Io<'_>, complete: u64, now_ns: u64) {
         for _ in 0..complete {
             let began_ns = self.requests.end(now_ns);
             io.latencies[self.latency].record(began_ns, now_ns);
         }
         io.flow.counters.transactions(complete);
         self.last_ns = now_ns;
-        Ok(())
     }
+}
+
+/// Returns how a part ends whose peer does not keep to the exchange.
+fn sent_more() -> Turn {
+    let text = "the peer sent more than the responses to its requests";
+    Turn::Ended(Ending::Early(text.to_owned()))
 }
 
 impl Talk for Requester {
@@ -225,13 +258,17 @@ impl Talk for Requester {
             // An error here is one of the connection, and the next receive reports it.
             let _ = socket::set(io.flow.fd(), TCP_QUICKACK, 1);
         }
+        if self.pass.is_of_steps() {
+            return self.take_step(io, received);
+        }
         let complete = self.responses.moved(received);
+        if complete > self.requests.under_way() {
+            return sent_more();
+        }
         if complete == 0 {
             return Turn::Moved(Want::Readable);
         }
-        if let Err(ended) = self.complete(io, complete, now_ns()) {
-            return ended;
-        }
+        self.complete(io, complete, now_ns());
         if self.requests.timing.is_timed() && self.call.bytes == 0 {
             Turn::Rested(Want::Readable)
         } else {
@@ -260,7 +297,7 @@ impl Play for Requester {
     }
 
     fn tick(&mut self, control: &Control, now_ns: u64) -> Option<Ending> {
-        if now_ns >= control.stop_ns() && self.requests.under_way() == 0 {
+        if now_ns >= control.stop_ns() && (self.requests.under_way() == 0 || self.leaves) {
             return Some(control.stopped());
         }
         (now_ns >= control.limit_ns()).then(|| {
@@ -274,6 +311,9 @@ impl Play for Requester {
     }
 
     fn timer_ns(&self) -> Option<u64> {
+        if self.pass.is_under_way() {
+            return self.pass.until_ns();
+        }
         // In the middle of a call it is the socket that is waited for.
         if !self.requests.timing.is_timed() || self.stopped || self.call.bytes > 0 {
             return None;
@@ -283,5 +323,9 @@ impl Play for Requester {
 
     fn is_quiet(&self) -> bool {
         self.requests.under_way() == 0
+    }
+
+    fn is_busy(&self) -> bool {
+        self.pass.is_busy()
     }
 }

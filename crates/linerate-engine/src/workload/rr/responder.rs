@@ -9,6 +9,7 @@ use crate::sys::clock::{now_ns, tick_ns};
 use crate::sys::socket::{self, TCP_QUICKACK};
 use crate::workload::messages::{Messages, SizeSequence};
 use crate::workload::rr::Shape;
+use crate::workload::rr::pass::Pass;
 use crate::workload::{Io, Play, Talk, Turn, Want, failed};
 
 /// Answers requests until the requester closes.
@@ -20,6 +21,9 @@ pub(crate) struct Responder {
     responses: SizeSequence,
     /// Requests without an answer, those of the call under way not counted.
     owed: u64,
+    pass: Pass,
+    /// Whether the requester does not wait at the stop for what is under way.
+    is_left: bool,
     /// Bytes that the send call under way is to take, and those that it has; 0 = none is.
     call_bytes: usize,
     taken_bytes: usize,
@@ -38,6 +42,8 @@ impl Responder {
             requests: Messages::new(shape.request_sizes()),
             responses: shape.response_sizes(),
             owed: 0,
+            pass: Pass::of(config),
+            is_left: config.manner.has_pauses(),
             call_bytes: 0,
             taken_bytes: 0,
             call_responses: 0,
@@ -46,9 +52,16 @@ impl Responder {
         }
     }
 
-    /// Begins the next response, and those that one call may carry with it.
-    fn begin(&mut self) {
+    /// Begins the next response, and those that one call may carry with it; returns whether one is due.
+    fn begin(&mut self) -> bool {
         (self.call_bytes, self.taken_bytes, self.call_responses) = (0, 0, 0);
+        if self.pass.is_of_steps() {
+            self.call_bytes = self.pass.due().unwrap_or(0);
+            return self.call_bytes > 0;
+        }
+        if self.owed == 0 {
+            return false;
+        }
         let most = self.shape.response_call_bytes_max();
         for _ in 0..self.shape.batch {
             self.call_bytes += self.responses.next();
@@ -59,6 +72,12 @@ impl Responder {
                 break;
             }
         }
+        true
+    }
+
+    /// Returns whether a response, or a part of one, is due.
+    fn owes(&mut self) -> bool {
+        self.owed > 0 || self.pass.due().is_some()
     }
 
     /// Cost beside the send call: the tick clock 5 ns, three counters 1 ns each.
@@ -87,30 +106,30 @@ impl Responder {
             return Turn::Moved(Want::Writable);
         }
         self.call_bytes = 0;
-        io.flow.counters.transactions(self.call_responses);
-        match self.owed {
-            0 => Turn::Rested(Want::Readable),
-            _ => Turn::Moved(Want::Writable),
+        self.pass.go_on();
+        let of_steps = u64::from(self.pass.take_whole());
+        io.flow
+            .counters
+            .transactions(self.call_responses + of_steps);
+        if self.owes() {
+            Turn::Moved(Want::Writable)
+        } else {
+            Turn::Rested(Want::Readable)
         }
     }
 }
 
 impl Talk for Responder {
     fn send_due(&mut self, io: &mut Io<'_>) -> Option<Turn> {
-        if self.call_bytes == 0 {
-            if self.owed == 0 {
-                return None;
-            }
-            self.begin();
-        }
-        Some(self.send(io))
+        let is_due = self.call_bytes > 0 || self.begin();
+        is_due.then(|| self.send(io))
     }
 
     /// Cost beside the receive call: two counters 1 ns each, the tick clock 5 ns; with
     /// `acks_at_once` one more system call, 120 ns, or 1 µs when it sends an acknowledgement.
     fn handle_received(&mut self, io: &mut Io<'_>, received: io::Result<usize>) -> Turn {
         let received = match received {
-            Ok(0) if self.requests.is_between() => {
+            Ok(0) if self.requests.is_between() || self.is_left => {
                 return Turn::Ended(io.control.closed_by_peer(now_ns()));
             }
             Ok(0) => {
@@ -132,10 +151,13 @@ impl Talk for Responder {
         if let Some(ending) = self.tick(io.control, self.moved_ns) {
             return Turn::Ended(ending);
         }
-        self.owed += self.requests.moved(received);
-        Turn::Moved(match self.owed {
-            0 => Want::Readable,
-            _ => Want::Writable,
+        self.pass.received(received);
+        let whole = self.requests.moved(received);
+        self.owed += if self.pass.is_of_steps() { 0 } else { whole };
+        Turn::Moved(if self.owes() {
+            Want::Writable
+        } else {
+            Want::Readable
         })
     }
 
@@ -150,6 +172,14 @@ impl Play for Responder {
             Some(turn) => turn,
             None => self.receive(io),
         }
+    }
+
+    fn timer_ns(&self) -> Option<u64> {
+        self.pass.until_ns()
+    }
+
+    fn is_busy(&self) -> bool {
+        self.pass.is_busy()
     }
 
     fn tick(&mut self, control: &Control, now_ns: u64) -> Option<Ending> {

@@ -30,7 +30,6 @@ const PASSED_OVER: &[(&str, &str)] = &[
 ];
 /// Options of other systems and transports.
 const REFUSED: &[(&str, &str)] = &[
-    ("busy", "a pause during which a CPU is kept busy"),
     ("encaps", "encapsulation in UDP"),
     ("stack", "a TCP stack of FreeBSD"),
     ("bblog", "a log of FreeBSD's TCP"),
@@ -46,6 +45,8 @@ const REFUSED: &[(&str, &str)] = &[
         "an address to send from (give --bind in its place)",
     ),
 ];
+/// What is wrong with a random size that only one end draws.
+pub(super) const RANDOM: &str = "a random size where the other end answers with another size";
 /// Transports of uperf that no workload has.
 const OTHER_PROTOCOLS: &[&str] = &["sctp", "ssl", "vsock", "rds", "udapl"];
 
@@ -83,6 +84,8 @@ pub(super) struct Options {
     pub(super) has_nodelay: bool,
     pub(super) congestion: Option<String>,
     pub(super) pause: Option<Nanos>,
+    /// Whether it keeps a CPU busy.
+    pub(super) is_busy: bool,
     /// Options that were passed over, each with the reason.
     pub(super) passed_over: Vec<(&'static str, &'static str)>,
 }
@@ -100,6 +103,7 @@ impl Default for Options {
             has_nodelay: false,
             congestion: None,
             pause: None,
+            is_busy: false,
             passed_over: Vec::new(),
         }
     }
@@ -172,8 +176,13 @@ impl Options {
             self.passed_over.push(*passed_over);
             return Ok(());
         }
-        if (name, value) == ("tcp_nodelay", None) {
-            self.has_nodelay = true;
+        let flag = match (name, value) {
+            ("tcp_nodelay", None) => Some(&mut self.has_nodelay),
+            ("busy", None) => Some(&mut self.is_busy),
+            _ => None,
+        };
+        if let Some(flag) = flag {
+            *flag = true;
             return Ok(());
         }
         let Some(value) = value else {

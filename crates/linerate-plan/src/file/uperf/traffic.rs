@@ -1,14 +1,16 @@
 //! The workload that means the same as what a group of strands does.
 
-use linerate_model::Bytes;
 use linerate_model::manner::{BURST_MAX, SIZES_MAX, Sizes};
 use linerate_model::number::counted;
 use linerate_model::reason::with_causes;
-use linerate_model::workload::{Direction, Kind, REQUEST_WRITES_MAX, Traffic, TrialHost, Workload};
+use linerate_model::step::Step;
+use linerate_model::workload::{Direction, Kind, Traffic, TrialHost, Workload};
+use linerate_model::{Bytes, Nanos};
 
-use super::exchange::{Message, Pass, Way};
-use super::options::{Act, Amount};
+use super::exchange::{Does, Message, Pass, Piece, Requests, Way, from_first, requests};
+use super::options::{Act, Amount, RANDOM};
 use super::shape::{Life, Shape};
+use super::steps::steps;
 use crate::file::error::ReadError;
 use crate::file::source::Source;
 
@@ -96,26 +98,20 @@ pub(super) fn workload(
 ) -> Result<Workload, ReadError> {
     let mut workload = match (shape.life, &shape.pass) {
         (Life::Strand, Pass::OneWay(message)) => stream(source, message, roles)?,
-        (Life::Strand, Pass::Exchanges { pair, times }) => {
-            exchange(source, pair, *times, roles, notes)?
-        }
+        (Life::Strand, Pass::Exchange(pieces)) => exchange(source, pieces, roles, notes)?,
         (Life::Pass, Pass::Nothing) => connections((0, 0)),
-        (Life::Pass, Pass::Exchanges { pair, times: 1 }) => connections_with(source, pair, roles)?,
-        (Life::Pass, _) | (Life::Strand, Pass::Nothing) => {
-            let message = "connections that carry anything but one request and its response";
-            return Err(source
-                .at("transaction", shape.transaction.at.clone())
-                .wrong(message));
+        (Life::Pass, Pass::Exchange(pieces)) => {
+            connections_with(source, shape, pieces, roles, notes)?
+        }
+        (Life::Pass, Pass::OneWay(_)) | (Life::Strand, Pass::Nothing) => {
+            return Err(carries_more(source, shape));
         }
     };
-    if let Pass::Exchanges { pair, .. } = &shape.pass {
-        pauses(pair, &mut workload, notes);
-    }
     check_opening(source, shape, roles, notes)?;
     workload.connections = shape.strands;
     workload.from = roles.clients_of(shape.open.options.remote_host.as_ref());
     options(shape, &mut workload, notes);
-    rate(source, shape, &mut workload, notes)?;
+    rate(source, shape, roles, &mut workload, notes)?;
     workload.check().map_err(|error| {
         let spot = source.at("transaction", shape.transaction.at.clone());
         spot.wrong(&with_causes(&error))
@@ -187,26 +183,37 @@ fn list(source: &Source<'_>, message: &Message) -> Result<Sizes, ReadError> {
     })
 }
 
-/// Requests and responses over one connection.
+/// Requests and responses over one connection, or an exchange of several steps.
 fn exchange(
     source: &Source<'_>,
-    pair: &[Message; 2],
-    times: u64,
+    pieces: &[Piece],
     roles: &Roles,
     notes: &mut Notes,
 ) -> Result<Workload, ReadError> {
     let mut workload = Workload::of(Kind::Rr);
-    let (request, response) = requested(pair, roles);
-    if pair[0].way != request.way {
+    let own = roles.client_sends();
+    if pieces.iter().find_map(Piece::way) != Some(own) {
         notes.add("Clients send first, where uperf has the other end do it.".to_owned());
     }
-    if times > 1 {
+    let pieces = from_first(pieces, own);
+    let Some(found) = requests(&pieces) else {
+        let steps = steps(source, &pieces, own)?;
+        note_steps(&steps, notes);
+        workload.set_steps(steps);
+        return Ok(workload);
+    };
+    let Requests {
+        request,
+        response,
+        times,
+    } = &found;
+    if *times > 1 {
         notes.add(format!("A transaction of uperf is {times} exchanges here."));
     }
     match (request.size(), response.size()) {
-        (Some(one @ Amount::Random(low, high)), Some(other)) if one == other => {
-            one_call(source, request)?;
-            one_call(source, response)?;
+        (Some(one @ Amount::Random(low, high)), Some(other))
+            if one == other && request.count() == 1 =>
+        {
             workload.manner.sizes = Some(uniform(low, high));
             notes.add(
                 "A response is as long as its request, where uperf draws each size for itself."
@@ -214,51 +221,37 @@ fn exchange(
             );
         }
         _ => {
-            let writes = one_size(source, request, REQUEST_WRITES_MAX)?;
-            one_size(source, response, 1)?;
             workload.traffic = Traffic::Rr {
                 request_bytes: Bytes(known_bytes(source, request)?),
                 response_bytes: Bytes(known_bytes(source, response)?),
-                request_writes: writes as u32,
+                request_writes: request.count() as u32,
             };
         }
     }
+    pauses(&found, &mut workload, notes);
     Ok(workload)
 }
 
-/// Returns the message of the pair that a client sends, and the other one.
-fn requested<'p>(pair: &'p [Message; 2], roles: &Roles) -> (&'p Message, &'p Message) {
-    let [one, other] = pair;
-    if one.way == roles.client_sends() {
-        (one, other)
-    } else {
-        (other, one)
-    }
-}
-
-/// Returns how many calls `message` has, all of one size, of which there may be so many.
-fn one_size(source: &Source<'_>, message: &Message, most: u64) -> Result<u64, ReadError> {
-    let spot = source.at("flowop", message.at.clone());
-    if message.calls.len() > 1 {
-        return Err(spot.wrong("calls of several sizes in one request or response"));
-    }
-    let count = message.count();
-    if count > most {
-        let what = if most == 1 { "response" } else { "request" };
-        let found = format!("a {what} of {}", counted(count, "call"));
-        return Err(spot.value(found, format!("at most {most}")));
-    }
-    Ok(count)
-}
-
-fn one_call(source: &Source<'_>, message: &Message) -> Result<(), ReadError> {
-    one_size(source, message, 1).map(|_| ())
-}
-
 fn known_bytes(source: &Source<'_>, message: &Message) -> Result<u64, ReadError> {
-    let random = "a random size where the other end answers with another size";
     let spot = source.at("flowop", message.at.clone());
-    message.bytes().ok_or_else(|| spot.wrong(random))
+    message.bytes().ok_or_else(|| spot.wrong(RANDOM))
+}
+
+/// Notes how steps are counted, and what a busy pause is.
+fn note_steps(steps: &[Step], notes: &mut Notes) {
+    let moves = steps.iter().filter(|step| step.message().is_some()).count();
+    notes.add(format!(
+        "A transaction is a pass of {moves} reads and writes, each of which uperf counts as an operation."
+    ));
+    if steps
+        .iter()
+        .any(|step| matches!(step, Step::Pause { busy: true, .. }))
+    {
+        notes.add(
+            "A busy pause keeps the CPU of a worker, whatever connections it has, where uperf has a thread for each."
+                .to_owned(),
+        );
+    }
 }
 
 /// Connections one after another with an exchange of these sizes.
@@ -274,30 +267,50 @@ fn connections((request, response): (u64, u64)) -> Workload {
 
 fn connections_with(
     source: &Source<'_>,
-    pair: &[Message; 2],
+    shape: &Shape<'_>,
+    pieces: &[Piece],
     roles: &Roles,
+    notes: &mut Notes,
 ) -> Result<Workload, ReadError> {
-    let (request, response) = requested(pair, roles);
-    if pair[0].way != request.way {
+    let own = roles.client_sends();
+    if let Some(first) = pieces.iter().find(|piece| piece.way().is_some())
+        && first.way() != Some(own)
+    {
         let message = "a connection on which the server sends first";
-        return Err(source.at("flowop", pair[0].at.clone()).wrong(message));
+        return Err(source.at("flowop", first.at.clone()).wrong(message));
     }
-    one_call(source, request)?;
-    one_call(source, response)?;
+    let busy = |piece: &&Piece| matches!(piece.does, Does::Pause { busy: true, .. });
+    if let Some(busy) = pieces.iter().find(busy) {
+        let message = "busy is not possible on a connection of each pass";
+        return Err(source.at("think", busy.at.clone()).wrong(message));
+    }
+    let found = requests(&from_first(pieces, own));
+    let is_one = |found: &Requests| found.times == 1 && found.request.count() == 1;
+    let found = found
+        .filter(is_one)
+        .ok_or_else(|| carries_more(source, shape))?;
     let sizes = (
-        known_bytes(source, request)?,
-        known_bytes(source, response)?,
+        known_bytes(source, &found.request)?,
+        known_bytes(source, &found.response)?,
     );
-    Ok(connections(sizes))
+    let mut workload = connections(sizes);
+    pauses(&found, &mut workload, notes);
+    Ok(workload)
+}
+
+fn carries_more(source: &Source<'_>, shape: &Shape<'_>) -> ReadError {
+    let message = "connections that carry anything but one request and its response";
+    let spot = source.at("transaction", shape.transaction.at.clone());
+    spot.wrong(message)
 }
 
 /// Sets the pauses of an exchange, which both ends of uperf make at the same time, as one after the response.
-fn pauses(pair: &[Message; 2], workload: &mut Workload, notes: &mut Notes) {
-    let pause_ns = pair[0].pause.0.saturating_add(pair[1].pause.0);
+fn pauses(found: &Requests, workload: &mut Workload, notes: &mut Notes) {
+    let pause_ns = found.request.pause.0.saturating_add(found.response.pause.0);
     if pause_ns == 0 {
         return;
     }
-    workload.manner.think = Some(linerate_model::Nanos(pause_ns));
+    workload.manner.think = Some(Nanos(pause_ns));
     notes.add(
         "The pauses of an exchange come after its response, so that latency is without them; both ends of uperf make \
          each pause at the same time."
@@ -324,6 +337,7 @@ fn options(shape: &Shape<'_>, workload: &mut Workload, notes: &mut Notes) {
 fn rate(
     source: &Source<'_>,
     shape: &Shape<'_>,
+    roles: &Roles,
     workload: &mut Workload,
     notes: &mut Notes,
 ) -> Result<(), ReadError> {
@@ -340,9 +354,11 @@ fn rate(
             let burst = message.count().clamp(1, BURST_MAX.into());
             workload.manner.burst = burst as u32;
         }
-        Pass::Exchanges { times, .. } => {
+        Pass::Exchange(pieces) => {
+            let found = requests(&from_first(pieces, roles.client_sends()));
+            let times = found.map_or(1, |found| found.times);
             workload.manner.requests_per_s =
-                Some(rate.saturating_mul(*times).min(u32::MAX.into()) as u32);
+                Some(rate.saturating_mul(times).min(u32::MAX.into()) as u32);
         }
         Pass::Nothing => workload.manner.requests_per_s = Some(rate.min(u32::MAX.into()) as u32),
     }

@@ -101,9 +101,15 @@ fn traffic(workload: &Workload, verbose: bool) -> String {
         // Only a connection can be made for nothing: a request has a byte.
         (None, Some((Bytes(0), _))) => "connect/close".to_owned(),
         (None, Some((request, response))) => {
-            let sizes = match &manner.sizes {
-                Some(sizes) => mix(sizes),
-                None => format!("{} / {}", bytes(request), bytes(response)),
+            let sizes = match (&manner.sizes, &manner.steps) {
+                (Some(sizes), _) => mix(sizes),
+                (None, Some(steps)) => format!(
+                    "{} of {} / {} in all",
+                    number::counted(steps.len(), "step"),
+                    bytes(request),
+                    bytes(response)
+                ),
+                (None, None) => format!("{} / {}", bytes(request), bytes(response)),
             };
             let at_once = match (manner.in_flight, manner.requests_per_s) {
                 (1, _) | (_, Some(_)) => String::new(),
