@@ -1,6 +1,7 @@
-//! How far the model of cost is off where it was not fitted: loads of labs, and models of those up to half the links' rate that
-//! predict the CPUs of those above.
+//! How far the model of cost is off where it was not fitted: loads of labs whose links are faster than their hosts, and models of
+//! those up to half of what the hosts reach, which predict the CPUs of those above.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -11,10 +12,10 @@ use serde::Deserialize;
 /// Hold the model of cost against loads that it was not fitted to
 #[derive(Debug, Args)]
 pub struct CapacityArgs {
-    /// Rates of the labs' links
-    #[arg(long = "rate", value_name = "RATE", default_values = ["500M", "1G", "2G"])]
-    rates: Vec<String>,
-    /// Runs of each
+    /// Rate of the labs' links, more than the hosts reach
+    #[arg(long, default_value = "10G", value_name = "RATE")]
+    rate: String,
+    /// Runs
     #[arg(long, default_value_t = 3)]
     rounds: u32,
     /// The linerate to measure with [default: beside this program]
@@ -46,6 +47,10 @@ impl Above {
     fn error(&self) -> f64 {
         (self.told.value / self.measured - 1.0).abs()
     }
+
+    fn is_inside(&self) -> bool {
+        (self.told.low..=self.told.high).contains(&self.measured)
+    }
 }
 
 /// Runs the command.
@@ -54,58 +59,44 @@ pub fn capacity(args: &CapacityArgs) -> anyhow::Result<()> {
         Some(path) => path.clone(),
         None => std::env::current_exe()?.with_file_name("linerate"),
     };
-    println!(
-        "| links | loads | median error | 90 % below | largest | measured inside the interval |"
-    );
-    println!("|---|---:|---:|---:|---:|---:|");
+    println!("| run | loads | of the most | median error | 90 % below | largest | inside |");
+    println!("|---|---:|---:|---:|---:|---:|---:|");
     let mut all = Vec::new();
-    for rate in &args.rates {
-        let mut of_rate = Vec::new();
-        for _ in 0..args.rounds {
-            of_rate.extend(loads(&linerate, rate)?);
-        }
-        print_row(rate, &of_rate);
-        all.extend(of_rate);
+    for round in 1..=args.rounds {
+        let loads = loads(&linerate, &args.rate)?;
+        print_row(&round.to_string(), &loads);
+        all.extend(loads);
     }
     print_row("all", &all);
     Ok(())
 }
 
-/// Measures the loads of a lab, and returns what the model says of those above half of `rate`.
+/// Measures the loads of a lab with links of `rate`, and returns what the model says of those above half of the most.
 fn loads(linerate: &Path, rate: &str) -> anyhow::Result<Vec<Above>> {
-    let bundle =
-        std::env::temp_dir().join(format!("linerate-capacity-{}.bundle", std::process::id()));
+    let name = format!("linerate-capacity-{}", std::process::id());
+    let folder = std::env::temp_dir().join(name);
+    fs::create_dir_all(&folder)?;
+    let found = loads_in(&folder, linerate, rate);
+    fs::remove_dir_all(&folder)?;
+    found
+}
+
+fn loads_in(folder: &Path, linerate: &Path, rate: &str) -> anyhow::Result<Vec<Above>> {
+    let (plan, bundle) = (folder.join("capacity.toml"), folder.join("bundle"));
+    fs::write(&plan, include_str!("../capacity.toml"))?;
     let mut run = Command::new(linerate);
-    run.args([
-        "run",
-        "--experiment",
-        "load-steps",
-        "--lab",
-        "--lab-rate",
-        rate,
-        "--out",
-    ]);
-    run.arg(&bundle).stdout(Stdio::null()).stderr(Stdio::null());
+    run.args(["run", "--lab", "--lab-rate", rate, "--experiment"]);
+    run.arg(&plan).arg("--out").arg(&bundle);
+    let run = run.stdout(Stdio::null()).stderr(Stdio::null());
     let status = run
         .status()
-        .with_context(|| format!("cannot run {}", linerate.display()));
-    let read = status.and_then(|status| {
-        ensure!(
-            status.success(),
-            "the run in a lab of {rate} ended with {status}"
-        );
-        let told = Command::new(linerate)
-            .arg("capacity")
-            .arg(&bundle)
-            .arg("-J")
-            .output()?;
-        let document: Document = serde_json::from_slice(&told.stdout)
-            .with_context(|| String::from_utf8_lossy(&told.stderr).into_owned())?;
-        Ok(document.above_half)
-    });
-    // Of a run that failed there may be none.
-    let _gone = std::fs::remove_dir_all(&bundle);
-    read
+        .with_context(|| format!("cannot run {}", linerate.display()))?;
+    ensure!(status.success(), "the run in a lab of {rate}: {status}");
+    let mut told = Command::new(linerate);
+    let told = told.arg("capacity").arg(&bundle).arg("-J").output()?;
+    let document: Document = serde_json::from_slice(&told.stdout)
+        .with_context(|| String::from_utf8_lossy(&told.stderr).into_owned())?;
+    Ok(document.above_half)
 }
 
 fn print_row(name: &str, found: &[Above]) {
@@ -116,17 +107,15 @@ fn print_row(name: &str, found: &[Above]) {
         let error = errors.get(place.min(errors.len().saturating_sub(1)));
         error.map_or("–".to_owned(), |error| format!("{:.1} %", 100.0 * error))
     };
-    let inside = found
-        .iter()
-        .filter(|it| (it.told.low..=it.told.high).contains(&it.measured));
-    let inside = 100.0 * inside.count() as f64 / found.len().max(1) as f64;
-    let most = found.iter().map(|it| it.share).fold(0.0, f64::max);
+    let inside = found.iter().filter(|it| it.is_inside()).count() as f64;
+    let least = found.iter().map(|it| it.share).fold(1.0, f64::min);
     println!(
-        "| {name}, up to {:.0} % of it | {} | {} | {} | {} | {inside:.1} % |",
-        100.0 * most,
+        "| {name} | {} | {:.0} to 100 % | {} | {} | {} | {:.1} % |",
         found.len(),
+        100.0 * least,
         at(0.5),
         at(0.9),
         at(1.0),
+        100.0 * inside / found.len().max(1) as f64,
     );
 }
