@@ -32,7 +32,8 @@ struct Document {
 #[derive(Debug, Deserialize)]
 struct Above {
     share: f64,
-    told: Told,
+    of_work: Told,
+    of_target: Told,
     measured: f64,
 }
 
@@ -43,13 +44,13 @@ struct Told {
     high: f64,
 }
 
-impl Above {
-    fn error(&self) -> f64 {
-        (self.told.value / self.measured - 1.0).abs()
+impl Told {
+    fn error(&self, measured: f64) -> f64 {
+        (self.value / measured - 1.0).abs()
     }
 
-    fn is_inside(&self) -> bool {
-        (self.told.low..=self.told.high).contains(&self.measured)
+    fn is_inside(&self, measured: f64) -> bool {
+        (self.low..=self.high).contains(&measured)
     }
 }
 
@@ -59,15 +60,17 @@ pub fn capacity(args: &CapacityArgs) -> anyhow::Result<()> {
         Some(path) => path.clone(),
         None => std::env::current_exe()?.with_file_name("linerate"),
     };
-    println!("| run | loads | of the most | median error | 90 % below | largest | inside |");
-    println!("|---|---:|---:|---:|---:|---:|---:|");
+    println!(
+        "| run | CPUs, by | loads | of the most | median error | 90 % below | largest | inside |"
+    );
+    println!("|---|---|---:|---:|---:|---:|---:|---:|");
     let mut all = Vec::new();
     for round in 1..=args.rounds {
         let loads = loads(&linerate, &args.rate)?;
-        print_row(&round.to_string(), &loads);
+        print_rows(&round.to_string(), &loads);
         all.extend(loads);
     }
-    print_row("all", &all);
+    print_rows("all", &all);
     Ok(())
 }
 
@@ -99,18 +102,27 @@ fn loads_in(folder: &Path, linerate: &Path, rate: &str) -> anyhow::Result<Vec<Ab
     Ok(document.above_half)
 }
 
-fn print_row(name: &str, found: &[Above]) {
-    let mut errors: Vec<f64> = found.iter().map(Above::error).collect();
+fn print_rows(name: &str, found: &[Above]) {
+    print_row(name, "their work", found, |it| &it.of_work);
+    print_row(name, "rate, messages and connections", found, |it| {
+        &it.of_target
+    });
+}
+
+fn print_row(name: &str, by: &str, found: &[Above], told: fn(&Above) -> &Told) {
+    let errors = found.iter().map(|it| told(it).error(it.measured));
+    let mut errors: Vec<f64> = errors.collect();
     errors.sort_by(f64::total_cmp);
     let at = |share: f64| {
         let place = (share * errors.len() as f64) as usize;
         let error = errors.get(place.min(errors.len().saturating_sub(1)));
         error.map_or("–".to_owned(), |error| format!("{:.1} %", 100.0 * error))
     };
-    let inside = found.iter().filter(|it| it.is_inside()).count() as f64;
+    let inside = found.iter().filter(|it| told(it).is_inside(it.measured));
+    let inside = inside.count() as f64;
     let least = found.iter().map(|it| it.share).fold(1.0, f64::min);
     println!(
-        "| {name} | {} | {:.0} to 100 % | {} | {} | {} | {:.1} % |",
+        "| {name} | {by} | {} | {:.0} to 100 % | {} | {} | {} | {:.1} % |",
         found.len(),
         100.0 * least,
         at(0.5),

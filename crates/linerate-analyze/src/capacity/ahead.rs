@@ -41,8 +41,10 @@ pub struct Above {
     pub what: String,
     /// Its payload, over the link's rate.
     pub share: f64,
-    /// What the model says.
-    pub told: Estimate,
+    /// What the model says of the work that was measured.
+    pub of_work: Estimate,
+    /// What it says of rate, messages and connections alone: their work for each byte is that of the highest load that it knows.
+    pub of_target: Estimate,
     /// What was measured, CPUs.
     pub measured: f64,
 }
@@ -244,7 +246,8 @@ pub(super) fn above_half(cells: &[&CellOutcomes<'_>], side: Side) -> Vec<Above> 
                 words::whole_cell(&cell.cell)
             ),
             share: share(number)?,
-            told: model.busy(&stream.target)?,
+            of_work: model.cost(&stream.work),
+            of_target: model.busy(&stream.target)?,
             measured: stream.cost,
         })
     };
@@ -254,9 +257,10 @@ pub(super) fn above_half(cells: &[&CellOutcomes<'_>], side: Side) -> Vec<Above> 
         .collect()
 }
 
-/// A cell of streams: what it is as a target, and the CPUs that it cost.
+/// A cell of streams: what it is as a target, its work, and the CPUs that it cost.
 struct Stream {
     target: Target,
+    work: Vec<f64>,
     cost: f64,
 }
 
@@ -273,6 +277,7 @@ impl Stream {
         };
         Some(Self {
             target,
+            work: work::scaled(&mean.per_byte, mean.bytes),
             cost: mean.cost,
         })
     }
@@ -284,14 +289,17 @@ impl Stream {
 }
 
 impl Above {
-    /// Returns how far the model of `side` is off in those of `all`.
-    pub fn errors(all: &[Self], side: Side) -> HeldOut {
-        let own = all.iter().filter(|it| it.side == side);
-        let checks = own.map(|it| Check {
-            told: it.told,
-            truth: it.measured,
-        });
-        HeldOut::of(&checks.collect::<Vec<_>>())
+    /// Returns how far the model of `side` is off in those of `all`: of their work, and of their targets.
+    pub fn errors(all: &[Self], side: Side) -> [HeldOut; 2] {
+        let told: [fn(&Self) -> Estimate; 2] = [|it| it.of_work, |it| it.of_target];
+        told.map(|told| {
+            let own = all.iter().filter(|it| it.side == side);
+            let checks = own.map(|it| Check {
+                told: told(it),
+                truth: it.measured,
+            });
+            HeldOut::of(&checks.collect::<Vec<_>>())
+        })
     }
 }
 

@@ -80,29 +80,18 @@ impl Model {
         Some(self.cost(&self.work_of(target)?))
     }
 
-    /// Returns the work that `target` is: what the trials with messages and connections about as many do for each byte, those of
-    /// them that carry most.
+    /// Returns the work that `target` is: what the trials with messages, connections and rates about as many do for each byte.
     pub(super) fn work_of(&self, target: &Target) -> Option<Vec<f64>> {
-        let way = self
-            .rows
-            .iter()
-            .filter(|row| row.direction == Some(target.direction));
-        let near = nearest(
-            way.collect(),
-            |row| Some(row.message_bytes? as f64),
-            target.message_bytes as f64,
-        );
-        let near = nearest(
-            near,
-            |row| Some(f64::from(row.flows)),
-            f64::from(target.flows),
-        );
-        let most = near.iter().map(|row| row.bytes()).fold(0.0, f64::max);
-        let fast: Vec<&Work> = near
-            .into_iter()
-            .filter(|row| 2.0 * row.bytes() >= most)
-            .collect();
-        (!fast.is_empty()).then(|| work::scaled(&work::per_byte(&fast), target.bps / 8.0))
+        let way = self.rows.iter();
+        let way = way.filter(|row| row.direction == Some(target.direction));
+        let message = |row: &Work| Some(row.message_bytes? as f64);
+        let near = nearest(way.collect(), message, target.message_bytes as f64);
+        let near = nearest(near, |row| Some(f64::from(row.flows)), target.flows.into());
+        let rate = nearest(near.clone(), |row| Some(row.bytes()), target.bps / 8.0);
+        // The trials of its cell, not one of them.
+        let cell = rate.first()?.cell;
+        let near: Vec<&Work> = near.into_iter().filter(|row| row.cell == cell).collect();
+        Some(work::scaled(&work::per_byte(&near), target.bps / 8.0))
     }
 
     /// Says where `target` is beyond what was measured.

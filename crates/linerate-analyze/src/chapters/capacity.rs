@@ -222,12 +222,16 @@ fn errors_table(models: &[Model], above: &[Above], gains: &[Gain]) -> Option<Tab
         ]
     };
     let held_out = models.iter().flat_map(|model| {
-        let above = Above::errors(above, model.side);
+        let [of_work, of_target] = Above::errors(above, model.side);
         let known = [
             ("Every fifth cell", model.held_out.clone()),
             (
-                "Loads above half of what such streams reach, from those up to it",
-                above,
+                "Loads above half of what such streams reach, by their work",
+                of_work,
+            ),
+            (
+                "The same, by rate, messages and connections alone",
+                of_target,
             ),
         ];
         let known = known.into_iter().filter(|(_, errors)| errors.cells > 0);

@@ -111,16 +111,15 @@ fn prices_are_found_and_a_target_beyond_is_inside_the_interval() {
 #[test]
 fn loads_above_half_and_larger_messages_are_predicted_by_models_that_know_neither() {
     let found = capacity(&recording(0.03), None);
-    // Of three sizes the rates 600 and 800 Mbit/s of 1 Gbit/s.
+    // Of three sizes the rates 600 and 800 Mbit/s, of the most 800.
     let shares: Vec<f64> = found.above_half.iter().map(|it| it.share).collect();
     assert_eq!(shares.len(), 6);
-    assert!(
-        shares.iter().all(|share| (0.55..0.85).contains(share)),
-        "{shares:?}"
-    );
-    let errors = Above::errors(&found.above_half, Side::Receives);
-    assert!(errors.median.is_some_and(|error| error < 0.1), "{errors:?}");
-    assert!(errors.held.is_some_and(|held| held > 0.8), "{errors:?}");
+    assert!(shares.iter().all(|share| *share > 0.55), "{shares:?}");
+    // Their work is in proportion to their rate: of a target it is the same.
+    for errors in Above::errors(&found.above_half, Side::Receives) {
+        assert!(errors.median.is_some_and(|error| error < 0.1), "{errors:?}");
+        assert!(errors.held.is_some_and(|held| held > 0.8), "{errors:?}");
+    }
 
     let [gain] = found.gains.as_slice() else {
         panic!("{:?}", found.gains);
