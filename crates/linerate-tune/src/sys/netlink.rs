@@ -24,9 +24,14 @@ const TBF_PEAK_BURST: u16 = 7;
 /// takes half a second at 1 Gbit/s.
 const EMPTY_DEADLINE: Duration = Duration::from_secs(2);
 const EMPTY_LOOK: Duration = Duration::from_millis(1);
+/// After how long what waits in a filter that was changed is taken for a frame that is too long for it: what else comes between
+/// trials are single segments and ACKs, and a whole one leaves a link of 1 Mbit/s in 12 ms.
+const STUCK_LOOK: Duration = Duration::from_millis(50);
 /// Ethernet's header, which an MTU does not count, and room for a VLAN tag.
 const HEADER_BYTES: u32 = 14;
 const VLAN_TAG_BYTES: u32 = 4;
+/// The longest packet that is no aggregate: IP's length has 16 bits.
+const PACKET_BYTES_MAX: u32 = 65_535;
 
 /// The largest GSO aggregate of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,41 +120,87 @@ pub(crate) fn set_discipline(device: &str, kind: &str) -> io::Result<()> {
 ///
 /// A filter with a peak rate takes frames up to the depth of its second bucket, and cuts aggregates that are longer
 /// (`tbf_segment` in net/sched/sch_tbf.c). A frame that came before and is longer than a new depth would wait for ever, and
-/// all behind it. All other settings stay: they are written as the kernel tells them.
+/// all behind it. One may come between the look and the change: what does not leave after it leaves by a bucket that
+/// is deep enough for any packet, and the change is made once more. All other settings stay: they are written as the kernel tells them.
 pub(crate) fn cut_to(device: &str, mtu_bytes: u32) -> io::Result<()> {
-    let Ok(root) = root(device) else {
+    if root(device).is_err() {
         // A device of a test, or one that went away: who wrote its MTU has been told.
         return Ok(());
-    };
+    }
     let deadline = Instant::now() + EMPTY_DEADLINE;
-    let mut told = loop {
-        let asked = RouteNetlinkMessage::GetQueueDiscipline(root.clone());
-        let Some(RouteNetlinkMessage::NewQueueDiscipline(found)) = ask(asked, NLM_F_ECHO)? else {
+    loop {
+        let Some(filter) = Filter::of(device)? else {
             return Ok(());
         };
-        let Some(told) = cutting_filter(&found)? else {
-            return Ok(());
-        };
-        if waiting(&found) == 0 {
-            break told;
-        }
-        if Instant::now() > deadline {
+        if !is_empty_by(device, deadline)? {
             let why = format!("frames still wait in the filter of {device}");
             return Err(io::Error::new(io::ErrorKind::TimedOut, why));
         }
+        if cut(device, &filter, mtu_bytes)? {
+            return Ok(());
+        }
+    }
+}
+
+/// Gives `filter` the depth for packets of `mtu_bytes`; returns whether what waits leaves it. Where it does not, the filter takes
+/// frames of any length from then on.
+fn cut(device: &str, filter: &Filter, mtu_bytes: u32) -> io::Result<bool> {
+    filter.deepen(device, mtu_bytes)?;
+    let leaves = is_empty_by(device, Instant::now() + STUCK_LOOK)?;
+    if !leaves {
+        filter.deepen(device, PACKET_BYTES_MAX)?;
+    }
+    Ok(leaves)
+}
+
+/// A token bucket filter that cuts aggregates.
+struct Filter {
+    options: Vec<DefaultNla>,
+    /// Frames and aggregates that wait.
+    waiting: u32,
+}
+
+impl Filter {
+    /// Returns the one at the root of `device`, where there is one.
+    fn of(device: &str) -> io::Result<Option<Self>> {
+        let asked = RouteNetlinkMessage::GetQueueDiscipline(root(device)?);
+        let Some(RouteNetlinkMessage::NewQueueDiscipline(found)) = ask(asked, NLM_F_ECHO)? else {
+            return Ok(None);
+        };
+        let filter = cutting_filter(&found)?.map(|options| Self {
+            options,
+            waiting: waiting(&found),
+        });
+        Ok(filter)
+    }
+
+    /// Gives its second bucket the depth of the frames of packets of `mtu_bytes`.
+    fn deepen(&self, device: &str, mtu_bytes: u32) -> io::Result<()> {
+        let frame_bytes = mtu_bytes + HEADER_BYTES + VLAN_TAG_BYTES;
+        let mut options = self.options.clone();
+        let depth = frame_bytes.to_ne_bytes().to_vec();
+        options.push(DefaultNla::new(TBF_PEAK_BURST, depth));
+        let mut message = root(device)?;
+        let options = options.into_iter().map(TcOption::Other);
+        message.attributes = vec![
+            TcAttribute::Kind(TBF.to_owned()),
+            TcAttribute::Options(options.collect()),
+        ];
+        ask(RouteNetlinkMessage::NewQueueDiscipline(message), 0).map(drop)
+    }
+}
+
+/// Returns whether nothing waits in the filter of `device` at some moment before `deadline`.
+fn is_empty_by(device: &str, deadline: Instant) -> io::Result<bool> {
+    loop {
+        if Filter::of(device)?.is_none_or(|filter| filter.waiting == 0) {
+            return Ok(true);
+        }
+        if Instant::now() > deadline {
+            return Ok(false);
+        }
         std::thread::sleep(EMPTY_LOOK);
-    };
-    let frame_bytes = mtu_bytes + HEADER_BYTES + VLAN_TAG_BYTES;
-    told.push(DefaultNla::new(
-        TBF_PEAK_BURST,
-        frame_bytes.to_ne_bytes().to_vec(),
-    ));
-    let mut message = root;
-    message.attributes = vec![
-        TcAttribute::Kind(TBF.to_owned()),
-        TcAttribute::Options(told.into_iter().map(TcOption::Other).collect()),
-    ];
-    ask(RouteNetlinkMessage::NewQueueDiscipline(message), 0).map(drop)
+    }
 }
 
 /// Returns the options of a token bucket filter that cuts; absent for anything else.
@@ -246,6 +297,8 @@ fn ask(message: RouteNetlinkMessage, flags: u16) -> io::Result<Option<RouteNetli
 
 #[cfg(test)]
 mod tests {
+    use netlink_packet_route::link::LinkFlags;
+
     use super::*;
 
     #[test]
@@ -256,5 +309,85 @@ mod tests {
         let bytes = aggregate_bytes("lo", Aggregate::Others).expect("everyone may read it");
         assert!(bytes.is_some_and(|bytes| bytes >= 1500), "{bytes:?}");
         assert!(discipline("no-such-device").is_err());
+    }
+
+    /// Bytes per second of the filter of the test, and what passes at once.
+    const SLOW_BYTES_PER_S: u64 = 20_000;
+    const BURST_BYTES: u32 = 6000;
+    /// Payload of a datagram that is longer than an Ethernet's packets: a quarter of a second of that rate.
+    const LONG_BYTES: usize = 5000;
+
+    /// Runs `test` in a network of its own, of which it has the loopback device; where nobody may make one, it is left out.
+    fn in_own_network(test: fn()) {
+        let run = move || {
+            // SAFETY: no pointers; this thread alone is in the new network, and it ends with the test.
+            let made = unsafe { libc::unshare(libc::CLONE_NEWNET) };
+            if made == 0 {
+                test();
+            } else {
+                let why = io::Error::last_os_error();
+                assert!(std::env::var_os("CI").is_none(), "no network: {why}");
+            }
+        };
+        std::thread::spawn(run).join().expect("the test");
+    }
+
+    /// Brings the loopback device up, with a slow filter that takes jumbo frames.
+    fn slow_loopback() {
+        let mut up = LinkMessage::default();
+        up.header.index = link("lo").expect("it is there").header.index;
+        (up.header.flags, up.header.change_mask) = (LinkFlags::Up, LinkFlags::Up);
+        ask(RouteNetlinkMessage::SetLink(up), 0).expect("up");
+        let peak = 1u64 << 37;
+        let rate = |bytes_per_s: u64| {
+            // Cell, link layer (Ethernet), overhead, alignment and least bytes; then the rate, as far as 32 bits hold it.
+            let rate = u32::try_from(bytes_per_s).unwrap_or(u32::MAX);
+            [&[0, 1, 0, 0, 0, 0, 0, 0], &rate.to_ne_bytes()[..]].concat()
+        };
+        let limit = 1_000_000u32.to_ne_bytes();
+        let parameters = [
+            rate(SLOW_BYTES_PER_S),
+            rate(peak),
+            limit.to_vec(),
+            vec![0; 8],
+        ]
+        .concat();
+        let depth = 9018u32.to_ne_bytes().to_vec();
+        let options = [
+            (1, parameters),
+            (4, SLOW_BYTES_PER_S.to_ne_bytes().to_vec()),
+            (TBF_PEAK_RATE64, peak.to_ne_bytes().to_vec()),
+            (6, BURST_BYTES.to_ne_bytes().to_vec()),
+            (TBF_PEAK_BURST, depth),
+        ];
+        let options = options.map(|(kind, value)| TcOption::Other(DefaultNla::new(kind, value)));
+        let mut message = root("lo").expect("it is there");
+        message.attributes = vec![
+            TcAttribute::Kind(TBF.to_owned()),
+            TcAttribute::Options(options.into()),
+        ];
+        let flags = NLM_F_CREATE | NLM_F_REPLACE;
+        ask(RouteNetlinkMessage::NewQueueDiscipline(message), flags).expect("a filter");
+    }
+
+    #[test]
+    fn a_frame_that_comes_between_the_look_and_the_change_does_not_stop_the_filter() {
+        in_own_network(|| {
+            slow_loopback();
+            let filter = Filter::of("lo").expect("read").expect("a filter that cuts");
+            let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
+            let own = socket.local_addr().expect("an address");
+            for _ in 0..2 {
+                socket.send_to(&[0; LONG_BYTES], own).expect("sent");
+            }
+            let soon = || Instant::now() + Duration::from_secs(5);
+            assert!(!cut("lo", &filter, 1500).expect("changed"), "one waits");
+            assert!(is_empty_by("lo", soon()).expect("read"), "it left");
+            cut_to("lo", 1500).expect("nothing waits");
+            // Now what is longer is not taken at all, and stops nothing.
+            let _too_long = socket.send_to(&[0; LONG_BYTES], own);
+            socket.send_to(&[0; 100], own).expect("sent");
+            assert!(is_empty_by("lo", soon()).expect("read"));
+        });
     }
 }
