@@ -137,11 +137,7 @@ impl Model {
 }
 
 /// Returns those of `rows` of which `of` is nearest to `wanted`, as a factor.
-fn nearest<'w>(
-    rows: Vec<&'w Work>,
-    of: impl Fn(&Work) -> Option<f64>,
-    wanted: f64,
-) -> Vec<&'w Work> {
+fn nearest(rows: Vec<&Work>, of: impl Fn(&Work) -> Option<f64>, wanted: f64) -> Vec<&Work> {
     let far = |row: &Work| Some((of(row)? / wanted).ln().abs());
     let least = rows
         .iter()
