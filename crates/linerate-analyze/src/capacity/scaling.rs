@@ -23,7 +23,7 @@ pub(crate) struct Scaling {
 }
 
 impl Scaling {
-    /// Returns the law of `points`, n and throughput of each; absent for fewer than four different n.
+    /// Returns the law of `points`, n and throughput of each; absent for fewer than four different n, and where none fits.
     pub(crate) fn of(points: &[(f64, f64)]) -> Option<Self> {
         let mut numbers: Vec<f64> = points.iter().map(|(n, _)| *n).collect();
         numbers.sort_by(f64::total_cmp);
@@ -49,7 +49,8 @@ impl Scaling {
             .iter()
             .map(|(n, x)| (*n, x / law.at(*n) - 1.0))
             .collect();
-        Some(law)
+        // What they wait for each other is a share: more than all of it is no such law.
+        (law.contention <= 1.0).then_some(law)
     }
 
     /// Returns what n have.

@@ -105,12 +105,12 @@ fn answer(ports: &[Port]) -> Option<String> {
         )
     };
     Some(format!(
-        "1 Gbit/s asks for {}, and for {}; a port of {} for {} to {} of busy CPUs.",
+        "1 Gbit/s asks for {}, and for {}; a port of {} for {} to {} busy CPUs.",
         told(least),
         told(most),
         Unit::BitsPerSecond.display(least.target.bps),
         Unit::Count.display(least.busy.value),
-        Unit::Cpus.display(most.busy.value),
+        Unit::Count.display(most.busy.value),
     ))
 }
 
