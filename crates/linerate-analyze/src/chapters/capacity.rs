@@ -105,12 +105,12 @@ fn answer(ports: &[Port]) -> Option<String> {
         )
     };
     Some(format!(
-        "1 Gbit/s asks for {}, and for {}; a port of {} for {} to {} busy CPUs.",
+        "1 Gbit/s asks for {}, and for {}; a port of {} keeps {} to {} busy.",
         told(least),
         told(most),
         Unit::BitsPerSecond.display(least.target.bps),
         Unit::Count.display(least.busy.value),
-        Unit::Count.display(most.busy.value),
+        Unit::Cpus.display(most.busy.value),
     ))
 }
 
