@@ -9,6 +9,7 @@ use super::kind::{KINDS, Kind, Side};
 use super::model::{Check, HeldOut, Model};
 use super::target::Target;
 use super::work::{self, Work};
+use crate::compare::interval::median;
 use crate::dataset::{CellOutcomes, Dataset, groups};
 use crate::reduce::name;
 use crate::words;
@@ -32,14 +33,14 @@ pub struct Gain {
     pub errors: HeldOut,
 }
 
-/// A load above half the link's rate, and what a model says of it that was fitted to those up to it.
+/// A load above half of what such streams reach, and what a model says of it that was fitted to those up to it.
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct Above {
     /// Whose cost it is.
     pub side: Side,
     /// Its cell, in words.
     pub what: String,
-    /// Its payload, over the link's rate.
+    /// Its payload, over the most that such streams reach.
     pub share: f64,
     /// What the model says of the work that was measured.
     pub of_work: Estimate,
@@ -130,18 +131,19 @@ fn gain(side: Side, rows: &[Work], pairs: &[Pair], kind: Kind) -> Option<Gain> {
     let model = Model::fitted(side, fitted.collect())?;
     let checks = pairs.iter().filter_map(|pair| check(&model, rows, pair));
     let checks: Vec<(Check, f64)> = checks.collect();
-    let told = checks
-        .iter()
-        .map(|(check, before)| check.told.value / before);
-    let measured = checks.iter().map(|(check, before)| check.truth / before);
+    let over = |of: fn(&Check) -> f64| {
+        let ratios = checks.iter().map(|(check, before)| of(check) / before);
+        median(&mut ratios.collect::<Vec<_>>())
+    };
+    let (predicted, measured) = (over(|it| it.told.value)?, over(|it| it.truth)?);
     let bytes = |which: usize| pairs.iter().map(move |pair| pair.bytes[which]);
     Some(Gain {
         side,
         kind,
         from_bytes: bytes(0).fold(f64::INFINITY, f64::min),
         to_bytes: bytes(1).fold(0.0, f64::max),
-        predicted: median(told.collect())?,
-        measured: median(measured.collect())?,
+        predicted,
+        measured,
         errors: HeldOut::of(
             &checks
                 .into_iter()
@@ -173,11 +175,6 @@ fn check(model: &Model, rows: &[Work], pair: &Pair) -> Option<(Check, f64)> {
     ))
 }
 
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
-}
-
 /// The mean of the trials of a cell.
 struct Mean {
     per_byte: Vec<f64>,
@@ -189,11 +186,10 @@ struct Mean {
 
 impl Mean {
     fn of(rows: &[Work], cell: usize) -> Option<Self> {
-        let own: Vec<&Work> = rows.iter().filter(|row| row.cell == cell).collect();
-        let count = own.len() as f64;
-        let cost = own.iter().map(|row| row.cost[0]).sum::<Option<f64>>()? / count;
-        let bytes = own.iter().map(|row| row.bytes()).sum::<f64>() / count;
-        (cost > 0.0 && bytes > 0.0).then(|| Self {
+        let own = work::of_cell(rows, cell);
+        let cost = work::mean_cost(&own)?;
+        let bytes = own.iter().map(|row| row.bytes()).sum::<f64>() / own.len() as f64;
+        (bytes > 0.0).then(|| Self {
             per_byte: work::per_byte(&own),
             bytes,
             cost,
@@ -208,27 +204,15 @@ pub(super) fn above_half(cells: &[&CellOutcomes<'_>], side: Side) -> Vec<Above> 
     let streams: Vec<Option<Stream>> = (0..cells.len())
         .map(|cell| Stream::of(&rows, cells, cell))
         .collect();
-    let share = |cell: usize| {
-        let own = streams[cell].as_ref()?;
-        let alike = streams
-            .iter()
-            .flatten()
-            .filter(|it| it.is_like(&own.target));
-        let most = alike.map(|it| it.target.bps).fold(0.0, f64::max);
-        Some(own.target.bps / most)
+    // The rates of streams like one, over its own.
+    let alike = |cell: usize| -> Option<Vec<f64>> {
+        let own = &streams[cell].as_ref()?.target;
+        let alike = streams.iter().flatten().filter(|it| it.is_like(own));
+        Some(alike.map(|it| it.target.bps / own.bps).collect())
     };
+    let share = |cell: usize| alike(cell)?.into_iter().reduce(f64::max).map(f64::recip);
     // What was measured at one rate alone is no load below another.
-    let lowest = |cell: usize| {
-        let own = streams[cell].as_ref()?;
-        let alike = streams
-            .iter()
-            .flatten()
-            .filter(|it| it.is_like(&own.target));
-        alike
-            .map(|it| it.target.bps)
-            .reduce(f64::min)
-            .map(|least| least / own.target.bps)
-    };
+    let lowest = |cell: usize| alike(cell)?.into_iter().reduce(f64::min);
     let is_above = |cell: usize| share(cell).is_some_and(|share| share > HALF);
     let is_ahead =
         |cell: &usize| is_above(*cell) && lowest(*cell).is_some_and(|least| least <= HALF);

@@ -176,14 +176,13 @@ impl Model {
     /// Returns what it says of the mean of each cell of `rows`, and what that cost.
     fn checks(&self, rows: &[Work]) -> Vec<Check> {
         let of_cell = |cell: usize| {
-            let own: Vec<&Work> = rows.iter().filter(|row| row.cell == cell).collect();
+            let own = work::of_cell(rows, cell);
             let count = own.len() as f64;
             let mean = |kind: usize| own.iter().map(|row| row.done[kind]).sum::<f64>() / count;
             let done: Vec<f64> = (0..KINDS.len()).map(mean).collect();
-            let truth = own.iter().map(|row| row.cost[0]).sum::<Option<f64>>()? / count;
-            (truth > 0.0).then(|| Check {
+            Some(Check {
+                truth: work::mean_cost(&own)?,
                 told: self.cost(&done),
-                truth,
             })
         };
         work::numbers(rows)

@@ -71,6 +71,17 @@ pub(super) fn numbers(rows: &[Work]) -> Vec<usize> {
     numbers
 }
 
+/// Returns those of `rows` that are trials of cell number `cell`.
+pub(super) fn of_cell(rows: &[Work], cell: usize) -> Vec<&Work> {
+    rows.iter().filter(|row| row.cell == cell).collect()
+}
+
+/// Returns the CPUs that `rows` cost in the mean; absent where one of them has no cost, or there is none.
+pub(super) fn mean_cost(rows: &[&Work]) -> Option<f64> {
+    let sum = rows.iter().map(|row| row.cost[0]).sum::<Option<f64>>()?;
+    Some(sum / rows.len() as f64).filter(|cost| *cost > 0.0)
+}
+
 /// Returns what is done in the mean of `rows` for each byte of payload.
 pub(super) fn per_byte(rows: &[&Work]) -> Vec<f64> {
     let count = rows.len() as f64;

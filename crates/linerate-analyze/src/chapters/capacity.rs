@@ -27,16 +27,17 @@ pub(super) const CHAPTER: StudyChapter = StudyChapter {
 };
 
 /// A port that is full of messages of one size.
-struct Port {
+struct Port<'m> {
+    model: &'m Model,
     target: Target,
     busy: Estimate,
 }
 
 fn chapter(dataset: &Dataset<'_>, _told: &Told<'_>) -> Chapter {
     let (models, missing) = models(dataset);
-    let ports: Vec<Port> = models.iter().flat_map(|it| ports(dataset, it)).collect();
-    let mut method = "The CPU time of a trial is packets, KiB, calls, wake-ups of workers and connections, each times its price, \
-                      and what is there without traffic. Prices are fitted to all trials whose hosts are as they are, robust \
+    let ports: Vec<Port<'_>> = models.iter().flat_map(|it| ports(dataset, it)).collect();
+    let mut method = "The CPU time of a trial is packets, KiB, calls, wake-ups of workers, packets held back for a rate and \
+                      connections, each times its price, and what is there without traffic. Prices are fitted to all trials whose hosts are as they are, robust \
                       and from zero on; their intervals are those of cells drawn again. Every fifth cell is not fitted, and its \
                       error is shown."
         .to_owned();
@@ -49,7 +50,7 @@ fn chapter(dataset: &Dataset<'_>, _told: &Told<'_>) -> Chapter {
     let prices = models.iter().map(prices);
     let tables = [
         ports_table(&ports),
-        supplies_table(dataset, &models),
+        supplies_table(dataset, &ports),
         errors_table(&models, &above_half(dataset), &gains(dataset)),
         laws_table(&laws),
     ];
@@ -66,7 +67,7 @@ fn chapter(dataset: &Dataset<'_>, _told: &Told<'_>) -> Chapter {
 }
 
 /// Returns what a full port costs with the smallest and the largest messages that were measured, on the fewest flows.
-fn ports(dataset: &Dataset<'_>, model: &Model) -> Vec<Port> {
+fn ports<'m>(dataset: &Dataset<'_>, model: &'m Model) -> Vec<Port<'m>> {
     let mut found = Vec::new();
     for direction in [Direction::ToServer, Direction::FromServer] {
         let Some(bps) = dataset.path.rate_bps(1) else {
@@ -81,22 +82,26 @@ fn ports(dataset: &Dataset<'_>, model: &Model) -> Vec<Port> {
                 headroom: 0.0,
             };
             if let Some(busy) = model.busy(&target) {
-                found.push(Port { target, busy });
+                found.push(Port {
+                    model,
+                    target,
+                    busy,
+                });
             }
         }
     }
     found
 }
 
-fn per_gbit(port: &Port) -> Estimate {
+fn per_gbit(port: &Port<'_>) -> Estimate {
     let gbit = port.target.bps / 1e9;
     port.busy.map(Unit::Cpus, |cpus| cpus / gbit)
 }
 
-fn answer(ports: &[Port]) -> Option<String> {
-    let dear = |one: &&Port, other: &&Port| one.busy.value.total_cmp(&other.busy.value);
+fn answer(ports: &[Port<'_>]) -> Option<String> {
+    let dear = |one: &&Port<'_>, other: &&Port<'_>| one.busy.value.total_cmp(&other.busy.value);
     let (least, most) = (ports.iter().min_by(dear)?, ports.iter().max_by(dear)?);
-    let told = |port: &Port| {
+    let told = |port: &Port<'_>| {
         format!(
             "{} in messages of {} {}",
             words::estimate(&per_gbit(port)),
@@ -114,8 +119,8 @@ fn answer(ports: &[Port]) -> Option<String> {
     ))
 }
 
-fn ports_table(ports: &[Port]) -> Option<Table> {
-    let line = |port: &Port| {
+fn ports_table(ports: &[Port<'_>]) -> Option<Table> {
+    let line = |port: &Port<'_>| {
         vec![
             TableCell::Text(draw::sentence(port.target.direction.in_words())),
             TableCell::Number(port.target.message_bytes as f64, Unit::Bytes),
@@ -173,30 +178,27 @@ fn prices(model: &Model) -> Table {
 }
 
 /// What a full port of the largest messages asks for on one connection, what ends first before the others.
-fn supplies_table(dataset: &Dataset<'_>, models: &[Model]) -> Option<Table> {
-    let mut rows = Vec::new();
-    for model in models {
-        for port in ports(dataset, model).chunk_by(|a, b| a.target.direction == b.target.direction)
-        {
-            let Some(Port { target, busy }) = port.last() else {
-                continue;
-            };
-            for supply in supplies(dataset, model, target, busy.value) {
-                rows.push(vec![
-                    TableCell::Text(draw::sentence(target.direction.in_words())),
-                    TableCell::Text(draw::sentence(&supply.what)),
-                    TableCell::Number(supply.needs, supply.unit),
-                    TableCell::Number(supply.has, supply.unit),
-                    TableCell::Number(100.0 * supply.needs / supply.has, Unit::Percent),
-                ]);
-            }
-        }
-    }
+fn supplies_table(dataset: &Dataset<'_>, ports: &[Port<'_>]) -> Option<Table> {
+    let ways = ports.chunk_by(|a, b| a.target.direction == b.target.direction);
+    let largest = ways.filter_map(<[_]>::last);
+    let of_port = |port: &Port<'_>| {
+        let way = draw::sentence(port.target.direction.in_words());
+        let all = supplies(dataset, port.model, &port.target, port.busy.value);
+        all.into_iter().map(move |supply| {
+            vec![
+                TableCell::Text(way.clone()),
+                TableCell::Text(draw::sentence(&supply.what)),
+                TableCell::Number(supply.needs, supply.unit),
+                TableCell::Number(supply.has, supply.unit),
+                TableCell::Number(100.0 * supply.needs / supply.has, Unit::Percent),
+            ]
+        })
+    };
     let heads = ["Direction", "Of", "A port asks for", "There is", "Share"];
     draw::unless_empty(Table::new(
         "What ends first: a full port of the largest messages on one connection",
         heads,
-        rows,
+        largest.flat_map(of_port),
     ))
 }
 
@@ -391,7 +393,7 @@ fn laws_table(laws: &[(String, Scaling)]) -> Option<Table> {
 /// CPUs per Gbit/s in the summary.
 fn lines(dataset: &Dataset<'_>) -> Vec<Row> {
     let (models, _) = models(dataset);
-    let ports: Vec<Port> = models.iter().flat_map(|it| ports(dataset, it)).collect();
+    let ports: Vec<Port<'_>> = models.iter().flat_map(|it| ports(dataset, it)).collect();
     let large = ports.iter().max_by_key(|port| port.target.message_bytes);
     let line = large.map(|port| {
         let note = format!(
