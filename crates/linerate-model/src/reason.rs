@@ -246,6 +246,8 @@ pub enum HostFailure {
     Refused,
     /// It got its instants when the window had begun; with more notice it would not have.
     Late,
+    /// Its flows could not be made, or did not arrive: the path may have lost a SYN too many, or be dead.
+    Unconnected,
     /// It tried and failed.
     Failed,
 }

@@ -8,7 +8,7 @@
 //!
 //! 1. What our own program and the kernel count of a flow never falls. Counters of devices and protocols may begin
 //!    anew, and are only absent then.
-//! 2. No more arrives than the other end sent in all phases. Totals are compared, not readings of one instant: these
+//! 2. No more arrives, at a server of another program neither, than an agent sent in all phases. Totals are compared, not readings of one instant: these
 //!    are of two clocks. A segment that is sent again arrives in order once; of a datagram a path may make two, which
 //!    have one number.
 //! 3. A thread or a CPU is busy no longer than it is there.
@@ -105,18 +105,20 @@ fn too_busy(
     })
 }
 
-/// Returns that `end` of a flow says to have more than the other end sent in all, if both are agents that handed in
-/// what became of the flow.
+/// Returns that `end` of a flow says to have more than the other end, an agent, sent in all. A sender that is none may
+/// count less than all phases.
 fn unsent(raw: &Raw<'_>, lane: &Lane<'_>, end: End) -> Option<Reason> {
     let record = |end| {
         let mut records = raw.records.iter();
-        let record = records.find(|record| record.flow == lane.flow && record.end == end)?;
-        is_agent(raw, &record.host).then_some(*record)
+        records.find(|record| record.flow == lane.flow && record.end == end)
     };
     let (receiver, sender) = (record(end)?, record(end.other())?);
+    if !is_agent(raw, &sender.host) {
+        return None;
+    }
     let workload = &raw.trial.workload;
     let moved = match workload.manner.transport {
-        Transport::Udp => datagrams(workload, lane, receiver, sender),
+        Transport::Udp => datagrams(raw, lane, receiver, sender),
         Transport::Tcp | Transport::Mptcp | Transport::Unix => {
             vec![payload(lane, receiver, sender)]
         }
@@ -148,19 +150,25 @@ fn payload(lane: &Lane<'_>, receiver: &FlowRecord, sender: &FlowRecord) -> Balan
 }
 
 /// Those of a stream: a requester gives up what is late, and its responder answers a request twice that came twice.
+/// Others do not tell which of them came again: a path that makes two of each is the worst that there is.
 fn datagrams(
-    workload: &Workload,
+    raw: &Raw<'_>,
     lane: &Lane<'_>,
     receiver: &FlowRecord,
     sender: &FlowRecord,
 ) -> Vec<Balance> {
+    let workload = &raw.trial.workload;
     let of_stream = workload.traffic.stream();
     let both = of_stream.zip(receiver.datagrams.as_ref().zip(sender.datagrams.as_ref()));
     let Some(((_, one_bytes), (got, gave))) = both else {
         return Vec::new();
     };
     let last = |metric| last(lane, receiver.end, metric);
-    let again = last(Metric::AppDatagramsDuplicate).max(got.duplicates);
+    let again = if is_agent(raw, &receiver.host) {
+        last(Metric::AppDatagramsDuplicate).max(got.duplicates)
+    } else {
+        gave.sent
+    };
     let all = last(Metric::AppDatagramsReceived).max(got.received);
     let bytes = last(Metric::AppBytesReceived).max(receiver.bytes_received);
     let sizes = workload.manner.sizes.as_ref();

@@ -34,6 +34,13 @@ fn tell(run: &mut MadeRun, lie: impl FnMut(&mut TrialSample)) {
     run.recording.samples = samples.into_iter().collect();
 }
 
+/// Makes `host` a server or client of another program.
+fn make_foreign(run: &mut MadeRun, host: &str) {
+    let mut hosts = run.recording.document.hosts.iter_mut();
+    let host = hosts.find(|known| known.name == HostName::from(host));
+    host.expect("a host of the run").program = HostProgram::Foreign("iperf3".to_owned());
+}
+
 fn outcome(run: &MadeRun) -> Outcome {
     reduce::outcomes(&run.recording).remove(0)
 }
@@ -125,15 +132,24 @@ fn nothing_arrives_that_was_not_sent() {
             assert!(arrived > sent, "{arrived} of {sent}");
         }
     }
-    // Who tells no total, since it is no agent or was lost, contradicts nobody.
+    // Who tells no total, since it was lost, contradicts nobody, and another program's sender may tell less.
     let mut run = stream_run();
     tell(&mut run, times(Metric::TcpBytesReceived, 1000));
     run.recording.flows.retain(|flow| flow.end == End::Server);
     assert_eq!(refused(&run), None);
     let mut run = stream_run();
-    run.recording.document.hosts[0].program = HostProgram::Foreign("iperf3".to_owned());
+    make_foreign(&mut run, "client1");
     tell(&mut run, times(Metric::TcpBytesReceived, 1000));
     assert_eq!(refused(&run), None);
+    // Its receiver has no more than it was sent either.
+    let mut run = stream_run();
+    make_foreign(&mut run, "server");
+    assert_eq!(refused(&run), None);
+    for flow in &mut run.recording.flows {
+        flow.outcome.bytes_received *= 1000;
+    }
+    let (host, _) = refused(&run).expect("it cannot be");
+    assert_eq!(host, HostName::from("server"));
     // What TCP sends again is sent more often than it arrives, and clocks that differ say nothing of totals.
     let mut run = stream_run();
     tell(&mut run, |sample| {

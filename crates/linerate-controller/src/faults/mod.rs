@@ -448,6 +448,22 @@ fn a_trial_whose_flow_could_not_be_connected_is_repeated() {
     assert!(why.is_some_and(|why| why.contains("no answer within")));
 }
 
+/// Whoever measures a path that is dead, on hosts that answer, is told so: the rest would fail alike.
+#[test]
+fn a_run_whose_path_is_dead_ends_and_says_so() {
+    let scenario = scenario::quiet(100, Duration::from_secs(1));
+    // The third trial is under way, and hears of it at its end.
+    let scenario = scenario.with_fault(1, 3_000_000_000..600_000_000_000, Affliction::SynsLost);
+    let ended = run(&scenario);
+    let valid = ended.trials.iter().filter(|trial| trial.is_valid()).count();
+    assert_eq!((valid, ended.trials.len()), (3, 6), "{ended:?}");
+    assert!(
+        ended
+            .cut_short
+            .is_some_and(|why| why.contains("no answer within"))
+    );
+}
+
 /// Its repeat is all that is left to do, and no host had to be there for it at once.
 #[test]
 fn a_host_that_dies_in_the_last_trial_is_waited_for() {

@@ -455,10 +455,9 @@ pub(crate) fn failure_of(host: &HostName, error: &AgentError) -> Reason {
         (None, Some(RefusalCode::Late)) => HostFailure::Late,
         // It forgot the run, or took the host back: asked anew it may have it again.
         (None, Some(RefusalCode::Gone)) => HostFailure::Gone,
-        // A path that lost a SYN too many, another run, a thread that could not be made: these pass.
-        (None, Some(RefusalCode::Flows | RefusalCode::Busy | RefusalCode::Internal)) => {
-            HostFailure::Failed
-        }
+        (None, Some(RefusalCode::Flows)) => HostFailure::Unconnected,
+        // Another run, a thread that could not be made: these pass.
+        (None, Some(RefusalCode::Busy | RefusalCode::Internal)) => HostFailure::Failed,
         (
             None,
             Some(RefusalCode::BadRequest | RefusalCode::Unauthorized | RefusalCode::Limited),

@@ -291,6 +291,25 @@ impl Agenda {
         });
     }
 
+    /// Gives `experiment` up, for a reason that `plan` then says: nothing of it is done or repeated any more.
+    pub fn give_up(&mut self, plan: &mut Plan, experiment: &str, why: &str) {
+        let is_of = |trial: &Trial| trial.experiment == experiment;
+        let (gone, due) = self.due.drain(..).partition(is_of);
+        self.due = due;
+        let gone: VecDeque<Trial> = gone;
+        for waiting in [&mut self.invalid, &mut self.disturbed] {
+            waiting.retain(|again| !is_of(&again.trial));
+        }
+        plan.trials.retain(|trial| !gone.contains(trial));
+        plan.optional.retain(|trial| !is_of(trial));
+        let known = plan.experiment(experiment);
+        plan.left_out.push(LeftOut {
+            chapter: known.and_then(|experiment| experiment.chapter),
+            what: format!("{experiment}: the rest"),
+            why: why.to_owned(),
+        });
+    }
+
     /// Whether the next trial that is due is of the plan's own and of a later block than the one before it.
     fn begins_block(&self, plan: &Plan) -> bool {
         let Some(next) = self.due.front().filter(|next| next.id <= self.planned) else {

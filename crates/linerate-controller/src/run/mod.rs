@@ -1,12 +1,13 @@
 //! The trials of a plan, one after another.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use linerate_model::experiment::Timing;
 use linerate_model::plan::{LeftOut, Plan, Spoilt, Stage, Trial};
-use linerate_model::reason::Reason;
+use linerate_model::reason::{HostFailure, Reason};
 use linerate_model::run::{
     BUNDLE_FORMAT, BUNDLE_FORMAT_OF_GROUPS, Progress, Recording, RunDocument, TrialEvidence,
     TrialRecord, Validity,
@@ -33,6 +34,10 @@ pub use warm_up::WarmUp;
 use agenda::{Agenda, Fate, fit};
 use trial::RunContext;
 
+/// Trials in a row of one experiment without flows before it is given up, and experiments in a row given up
+/// before the run ends: what is blocked for one kind of traffic is not for another, and a dead path is for all.
+const SILENT_MAX: u32 = 3;
+const GIVEN_UP_MAX: u32 = 2;
 /// Trials in a row that a lost host may spoil before the run ends with what it has.
 const LOSSES_MAX: u32 = 3;
 /// How long a lost host may take to come back: an agent that is started again by hand or by its
@@ -162,8 +167,8 @@ fn left_out_of(fleet: &Fleet) -> Vec<LeftOut> {
 /// Executes the plan, keeps what happens with `recorder`, and tells it.
 ///
 /// A trial that a host spoils is invalid and the run goes on once the host answers again. When it
-/// does not come back within [`RETURN_WAIT`], after [`LOSSES_MAX`] losses in a row, or when `stop`
-/// is raised, the run ends with what it has and says so in the document it returns. What was repeated,
+/// does not come back within [`RETURN_WAIT`], after [`LOSSES_MAX`] losses in a row, where hosts answer and the
+/// path between them does not ([`SILENT_MAX`]), or when `stop` is raised, the run ends with what it has and says so in the document it returns. What was repeated,
 /// taken up and left out on the way is in the plan of that document. The caller closes the recorder
 /// with it.
 pub fn execute(
@@ -186,6 +191,7 @@ pub fn execute(
         over: 0,
         trial_began_ns: None,
         losses: 0,
+        silence: Silence::default(),
         fleet,
         recorder,
         audience,
@@ -229,6 +235,33 @@ struct Execution<'a, 'w> {
     trial_began_ns: Option<u64>,
     /// Trials in a row that a lost host spoiled.
     losses: u32,
+    silence: Silence,
+}
+
+/// Trials whose flows could not be made, though their hosts answer.
+#[derive(Debug, Default)]
+struct Silence {
+    /// How many of each experiment in a row.
+    trials: BTreeMap<String, u32>,
+    /// Experiments that were given up since flows were last made.
+    given_up: u32,
+}
+
+impl Silence {
+    /// Takes up that a trial of `experiment` was without flows, or was not; returns whether that experiment is to be
+    /// given up.
+    fn note(&mut self, experiment: &str, is_unconnected: bool) -> bool {
+        if !is_unconnected {
+            self.trials.remove(experiment);
+            self.given_up = 0;
+            return false;
+        }
+        let trials = self.trials.entry(experiment.to_owned()).or_default();
+        *trials += 1;
+        let is_too_often = *trials == SILENT_MAX;
+        self.given_up += u32::from(is_too_often);
+        is_too_often
+    }
 }
 
 /// What became of a trial.
@@ -361,6 +394,13 @@ impl Execution<'_, '_> {
             let cut_short = interruption(trial, self.over, trials, &record);
             return Ok(ControlFlow::Break(cut_short));
         }
+        let is_unconnected = record.validity.reason().and_then(Reason::host_failure)
+            == Some(HostFailure::Unconnected);
+        if self.silence.note(&trial.experiment, is_unconnected)
+            && let Some(why) = record.validity.reason()
+        {
+            return self.give_up(&trial.experiment, why);
+        }
         if lost.is_some() {
             self.leave_out_late_blocks();
         }
@@ -385,6 +425,25 @@ impl Execution<'_, '_> {
             format!("lost host {host}, which did not come back within {wait} s")
         };
         Ok(ControlFlow::Break(Some(why)))
+    }
+
+    /// Gives up an experiment whose flows are not made, and with too many of them, or the last, the run.
+    fn give_up(
+        &mut self,
+        experiment: &str,
+        why: &Reason,
+    ) -> Result<ControlFlow<Option<String>>, RunError> {
+        let of_one = format!("no flow could be made in {SILENT_MAX} trials in a row: {why}");
+        self.agenda
+            .give_up(&mut self.document.plan, experiment, &of_one);
+        self.tell_plan()?;
+        let fits = self.fits(Nanos(0));
+        let is_last = !self.agenda.has_next(&self.document.plan, fits);
+        Ok(if is_last || self.silence.given_up >= GIVEN_UP_MAX {
+            ControlFlow::Break(Some(of_one))
+        } else {
+            ControlFlow::Continue(())
+        })
     }
 
     /// Waits until every host answers again; returns whether they do.

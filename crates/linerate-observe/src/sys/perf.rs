@@ -33,7 +33,7 @@ const FLAG_NO_USER_CHAIN: u64 = 1 << 22;
 const FLAG_CLOCK: u64 = 1 << 25;
 
 /// `PERF_EVENT_IOC_ENABLE`, with the flag that means the whole group.
-const IOC_ENABLE: libc::c_ulong = 0x2400;
+const IOC_ENABLE: libc::Ioctl = 0x2400;
 const IOC_FLAG_GROUP: libc::c_ulong = 1;
 /// PERF_FLAG_FD_CLOEXEC.
 const OPEN_CLOEXEC: libc::c_ulong = 8;

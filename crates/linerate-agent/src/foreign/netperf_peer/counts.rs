@@ -1,7 +1,6 @@
 //! What the server counted, in netperf's words and in ours.
 
 use linerate_compat::netperf::{CpuMethod, OmniResults};
-use linerate_model::Bytes;
 use linerate_model::datagram::Datagrams;
 use linerate_model::metric::Metric;
 use linerate_model::number::counted;
@@ -35,25 +34,6 @@ pub(super) fn end_of(client: &FlowOutcome, results: Option<&OmniResults>) -> Flo
         datagrams,
         ..end
     }
-}
-
-/// Returns what the server says to have got of a stream, if that is more than `client` sent: no number is made of it.
-pub(super) fn excess(client: &FlowOutcome, results: &OmniResults) -> Option<String> {
-    if client.part != Part::Sender {
-        return None;
-    }
-    let (sent, came) = (Bytes(client.bytes_sent), Bytes(results.bytes_received));
-    if came > sent {
-        return Some(format!("reports {came} received, but {sent} were sent"));
-    }
-    let (sent, came) = (client.datagrams.as_ref()?.sent, results.receive_calls);
-    let words = || {
-        format!(
-            "reports {} received, but {sent} sent",
-            counted(came, "datagram")
-        )
-    };
-    (u64::from(came) > sent).then(words)
 }
 
 /// Returns the server's counts of datagrams that it received as readings at the edges of what it counted, in a test
