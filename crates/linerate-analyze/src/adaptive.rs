@@ -14,10 +14,11 @@ use linerate_model::run::Recording;
 
 pub use told::{Line, Told};
 
-use crate::groups::outcomes;
+use crate::groups::Reduced;
 
 /// Returns the level at which each such experiment of `recording` measures next, and the names of those that are not over.
-pub fn next_levels(recording: &Recording) -> (Vec<(String, Level)>, Vec<String>) {
+pub fn next_levels(reduced: &Reduced<'_>) -> (Vec<(String, Level)>, Vec<String>) {
+    let recording = reduced.recorded();
     let (mut levels, mut names) = (Vec::new(), Vec::new());
     let mut all = None;
     let experiments = recording.document.plan.experiments.iter();
@@ -27,7 +28,7 @@ pub fn next_levels(recording: &Recording) -> (Vec<(String, Level)>, Vec<String>)
             names.push(name());
             continue;
         }
-        let all = all.get_or_insert_with(|| outcomes(recording));
+        let all = all.get_or_insert_with(|| reduced.outcomes());
         let next = search::next_level(recording, all, experiment)
             .or_else(|| refine::next_level(recording, all, experiment));
         if let Some(at) = next {

@@ -222,14 +222,86 @@ pub(crate) fn spread(recording: &Recording) -> Option<(Recording, u32)> {
 /// Returns the outcome of every recorded trial, in the order of execution; of trials with several groups one for each
 /// group, whose experiment is then that group's.
 pub fn outcomes(recording: &Recording) -> Vec<Outcome> {
-    let Some((all, step)) = spread(recording) else {
-        return reduce::outcomes(recording);
-    };
-    let own = |outcome: Outcome| Outcome {
-        trial: TrialId(outcome.trial.0 % step),
-        ..outcome
-    };
-    reduce::outcomes(&all).into_iter().map(own).collect()
+    Reduced::of(recording).outcomes()
+}
+
+/// A recording with the outcomes of its trials, from which all else follows.
+pub struct Reduced<'r> {
+    recorded: &'r Recording,
+    /// All views as one, where trials have several groups, and what is added to the numbers of trials for a further one.
+    spread: Option<(Recording, u32)>,
+    /// Of the trials as they are spread.
+    outcomes: Vec<Outcome>,
+}
+
+/// Outcomes of trials that were reduced before, by trial and group.
+#[derive(Debug, Default)]
+pub struct Known(BTreeMap<(TrialId, u32), Outcome>);
+
+impl<'r> Reduced<'r> {
+    /// Reduces all trials of `recorded`.
+    pub fn of(recorded: &'r Recording) -> Self {
+        Self::with(recorded, &mut Known::default())
+    }
+
+    /// Reduces those that are not `known` yet, and notes them there; of the others `recorded` needs no samples.
+    pub fn with(recorded: &'r Recording, known: &mut Known) -> Self {
+        let spread = spread(recorded);
+        let (all, step) = match &spread {
+            Some((all, step)) => (all, *step),
+            None => (recorded, u32::MAX),
+        };
+        let key = |id: TrialId| (TrialId(id.0 % step), id.0 / step);
+        let outcomes = reduce::each(all, |trial| {
+            let before = known.0.get(&key(trial.id)).cloned();
+            let numbered = |outcome| Outcome {
+                trial: trial.id,
+                ..outcome
+            };
+            Some(before.map(numbered).ok_or(trial))
+        });
+        let new = outcomes
+            .iter()
+            .map(|outcome| (key(outcome.trial), outcome.clone()));
+        known.0.extend(new);
+        let outcomes = reduce::in_order(all, outcomes);
+        Self {
+            recorded,
+            spread,
+            outcomes,
+        }
+    }
+
+    /// Returns the recording as it was recorded.
+    pub fn recorded(&self) -> &'r Recording {
+        self.recorded
+    }
+
+    /// Returns the recording whose trials have one group each.
+    pub(crate) fn recording(&self) -> &Recording {
+        self.spread.as_ref().map_or(self.recorded, |(all, _)| all)
+    }
+
+    /// Returns what is added to the numbers of trials for a further group, where there are several.
+    pub(crate) fn step(&self) -> Option<u32> {
+        Some(self.spread.as_ref()?.1)
+    }
+
+    /// Returns the outcomes, with the numbers that trials were recorded with.
+    pub fn outcomes(&self) -> Vec<Outcome> {
+        let own = |outcome: &Outcome| Outcome {
+            trial: self
+                .step()
+                .map_or(outcome.trial, |step| TrialId(outcome.trial.0 % step)),
+            ..outcome.clone()
+        };
+        self.outcomes.iter().map(own).collect()
+    }
+
+    /// Returns the outcomes of [`Self::recording`].
+    pub(crate) fn spread_outcomes(&self) -> &[Outcome] {
+        &self.outcomes
+    }
 }
 
 fn view(recording: &Recording, lenses: &BTreeMap<TrialId, Lens>, at: usize) -> View {
@@ -267,6 +339,10 @@ fn view(recording: &Recording, lenses: &BTreeMap<TrialId, Lens>, at: usize) -> V
         let Some(lens) = lenses.get(trial) else {
             continue;
         };
+        if lens.trials.len() == 1 {
+            samples.append(recording.samples.copied(*trial));
+            continue;
+        }
         let of_trial = recording.samples.of_trial(*trial);
         let seen = of_trial.filter_map(|sample| lens.sample(at, sample));
         seen.for_each(|sample| samples.push(sample));
@@ -358,13 +434,22 @@ fn of_group(experiment: &Experiment, at: usize) -> Experiment {
 
 /// Refuses trials whose groups carried more together than the links do.
 fn refuse_beyond(views: &mut [View]) {
-    let outcomes: Vec<Vec<Outcome>> = views
-        .iter()
-        .map(|view| reduce::outcomes(&view.recording))
-        .collect();
-    let Some(first) = views.first() else {
+    let Some((first, others)) = views.split_first() else {
         return;
     };
+    let further = others
+        .iter()
+        .flat_map(|view| &view.recording.document.plan.trials);
+    let several: BTreeSet<TrialId> = further.map(|trial| trial.id).collect();
+    let of_several = |trial: &Trial| several.contains(&trial.id);
+    let outcomes: Vec<Vec<Outcome>> = views
+        .iter()
+        .map(|view| {
+            reduce::each(&view.recording, |trial| {
+                of_several(trial).then_some(Err(trial))
+            })
+        })
+        .collect();
     let mut refused = BTreeMap::new();
     for record in &first.recording.trials {
         let groups = views.iter().zip(&outcomes);
@@ -419,6 +504,8 @@ mod tests {
                 ..Workload::stream(Direction::ToServer)
             },
             beside: beside.iter().map(group).collect(),
+            hosts: Vec::new(),
+            step: 0,
             timing: Timing {
                 settle: second,
                 warm_up: second,

@@ -144,16 +144,18 @@ pub use words::level as level_in_words;
 
 use dataset::Dataset;
 use diagnose::Found;
+use groups::Reduced;
 use reduce::Outcome;
 
 /// Returns the names of the experiments that more replicates may still decide.
 ///
 /// An experiment without comparisons is open only while a cell has too few trials for an interval, which any
 /// further replicate narrows. A look before the end asks for less error than the last.
-pub fn open_experiments(recording: &Recording) -> Vec<String> {
-    let spread = groups::spread(recording);
-    let recording = spread.as_ref().map_or(recording, |(all, _)| all);
-    verdicts::open(&Dataset::new(recording))
+pub fn open_experiments(reduced: &Reduced<'_>) -> Vec<String> {
+    verdicts::open(&Dataset::of(
+        reduced.recording(),
+        reduced.spread_outcomes().to_vec(),
+    ))
 }
 
 /// Returns what to do next after one measurement, as the terminal says it.
@@ -172,22 +174,18 @@ fn next_of(recording: &Recording, dataset: &Dataset<'_>) -> Option<String> {
 /// A partial or damaged recording gives a partial analysis that says so; there is no recording for
 /// which this fails.
 pub fn analyze(recording: &Recording) -> Analysis {
-    with_figures(recording, false)
+    analyze_reduced(&Reduced::of(recording), false)
 }
 
-/// Returns the same with figures beside it that were published for other systems.
-pub fn analyze_with_published(recording: &Recording) -> Analysis {
-    with_figures(recording, true)
-}
-
-fn with_figures(recorded: &Recording, published: bool) -> Analysis {
-    let spread = groups::spread(recorded);
-    let recording = spread.as_ref().map_or(recorded, |(all, _)| all);
-    let mut dataset = Dataset::new(recording);
+/// Returns the same of what was reduced before, with figures beside it that were `published` for other systems if that is
+/// wanted.
+pub fn analyze_reduced(reduced: &Reduced<'_>, published: bool) -> Analysis {
+    let recording = reduced.recording();
+    let mut dataset = Dataset::of(recording, reduced.spread_outcomes().to_vec());
     dataset.published = published;
-    if let Some((_, step)) = &spread {
-        dataset.step = Some(*step);
-        dataset.together = reduce::together(recorded, |id| {
+    if let Some(step) = reduced.step() {
+        dataset.step = Some(step);
+        dataset.together = reduce::together(reduced.recorded(), |id| {
             let groups = dataset.outcomes.iter();
             let mut groups = groups.filter(|it| it.trial.0 % step == id.0);
             groups.all(Outcome::is_valid)

@@ -561,6 +561,8 @@ mod tests {
                 ..Workload::stream(Direction::ToServer)
             },
             beside: Vec::new(),
+            hosts: Vec::new(),
+            step: 0,
             timing: Timing {
                 settle: phase,
                 warm_up: phase,

@@ -15,10 +15,10 @@ use linerate_model::experiment::Experiment;
 use linerate_model::flag::TrialFlag;
 use linerate_model::plan::Spoilt;
 use linerate_model::reason::{Disturbance, RepeatReason};
-use linerate_model::run::{Recording, TrialRecord};
+use linerate_model::run::TrialRecord;
 
 use crate::compare::interval::median;
-use crate::groups::outcomes;
+use crate::groups::Reduced;
 use crate::reduce::{DISTURBED_SHARE_MAX, OTHERS_CPUS_MAX, Outcome, name};
 
 /// The second half of a window over its first, above which its begin was too early: ten times what
@@ -32,14 +32,15 @@ const DEVIATION_OF_MEDIAN: f64 = 1.4826;
 const CELL_TRIALS_MIN: usize = 3;
 
 /// Returns the trials of `recording` that ended well and should be done once more all the same.
-pub fn spoilt(recording: &Recording) -> Vec<Spoilt> {
+pub fn spoilt(reduced: &Reduced<'_>) -> Vec<Spoilt> {
+    let recording = reduced.recorded();
     let plan = &recording.document.plan;
     let is_stream = |outcome: &Outcome| {
         let own = plan.trial(outcome.trial);
         own.is_some_and(|trial| trial.workload.traffic.is_stream())
     };
     let ended_well = |trial| recording.record(trial).is_some_and(TrialRecord::is_valid);
-    let all = outcomes(recording);
+    let all = reduced.outcomes();
     let experiments = plan.experiments.iter();
     let departures = experiments.map(|own| (own.name.as_str(), departures(&all, own)));
     let departures: BTreeMap<&str, BTreeMap<TrialId, f64>> = departures.collect();

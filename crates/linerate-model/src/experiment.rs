@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::fraction::Fraction;
 use crate::group_name::GroupName;
 use crate::knob::{KNOBS, Knob};
+use crate::pairs::{Pair, Pairs};
 use crate::parameter::{self, PARAMETERS, Parameter};
 use crate::probe::Probes;
 use crate::unit::{BitsPerSec, Bytes, Nanos, Unit};
@@ -69,6 +70,8 @@ pub enum Factor {
     LinkLoss,
     /// CPUs that the workers of each end are confined to.
     Cpus,
+    /// Which two hosts of a fleet have the flows.
+    Pair,
     /// Largest IP packet of the device of the data network, at both ends. The first knob.
     Mtu,
     /// TCP segmentation by the device, at both ends.
@@ -346,6 +349,9 @@ pub struct Experiment {
     /// How its one factor is refined, if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refinement: Option<Refinement>,
+    /// Which hosts measure with which, where all of a fleet do; its first factor is then the pair.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pairs: Option<Pairs>,
 }
 
 /// A level that its factor cannot take.
@@ -560,10 +566,11 @@ impl Experiment {
     /// Returns whether its cells are some of all combinations, chosen together: none of them stands for another, and none is
     /// left out alone.
     pub fn is_of_some_cells(&self) -> bool {
-        matches!(
+        let is_drawn = matches!(
             self.design,
             DesignKind::Fractional { .. } | DesignKind::LatinHypercube
-        )
+        );
+        is_drawn || self.pairs.is_some()
     }
 
     /// Returns how many trials of `cell` a block has.
@@ -577,8 +584,17 @@ impl Experiment {
         factor == Factor::SocketBuffer || self.suffices.contains(&factor)
     }
 
-    /// Returns the levels that make the whole plot of `cell`.
+    /// Returns the levels that make the whole plot of `cell`. The pairs of a round are one, with all else that they have in
+    /// common; the first of them stands for all.
     pub fn plot_of(&self, cell: &Cell) -> Cell {
+        if let Some(pairs) = &self.pairs {
+            let pair = cell.get(&Factor::Pair).and_then(Pair::of);
+            let mut rounds = pairs.rounds.iter();
+            let round = pair.and_then(|pair| rounds.find(|round| round.contains(&pair)));
+            let mut plot = cell.clone();
+            plot.extend(round.and_then(|round| Some((Factor::Pair, round.first()?.level()))));
+            return plot;
+        }
         let levels = self.whole_plots.iter();
         let levels = levels.filter_map(|factor| Some((*factor, cell.get(factor)?.clone())));
         levels.collect()
@@ -589,6 +605,8 @@ impl Experiment {
         let mut workload = self.workload.clone();
         for (factor, level) in cell.iter().filter(|(factor, _)| factor.beside().is_none()) {
             match level {
+                // It says who has the flows, and nothing of them.
+                _ if *factor == Factor::Pair => {}
                 // A cell has its connections before their rate.
                 Level::Ppm(ppm) if *factor == Factor::Rate => {
                     let flows = u64::from(workload.connections.max(1));

@@ -159,7 +159,7 @@ mod tests {
             assert!(!title.is_empty());
         }
         let parameters = Factor::all().filter(|factor| factor.knob().is_none());
-        assert_eq!(parameters.last(), Some(Factor::Cpus));
+        assert_eq!(parameters.last(), Some(Factor::Pair));
     }
 
     #[test]

@@ -30,6 +30,8 @@ pub mod fact;
 pub mod finding;
 /// What to know of a trial although it may be averaged.
 pub mod flag;
+/// A fleet of hosts, and who puts agents there.
+pub mod fleet;
 /// Fractions of two-level designs, and what they cannot tell apart.
 pub mod fraction;
 /// Traffic that goes beside other traffic in one trial.
@@ -65,6 +67,8 @@ pub mod number;
 pub mod outcome;
 /// Numbers in as few bytes as they need.
 mod packed;
+/// Which hosts measure with which.
+pub mod pairs;
 /// The catalogue of a workload's parameters.
 pub mod parameter;
 /// The immutable ordered list of trials.

@@ -222,6 +222,8 @@ pub const PARAMETERS: &[Parameter] = &[
         .within(1, CPUS_MAX as u64).flags(&[flag("--cpus")]),
     parameter("burst", STREAM, ANY, Shape::Count, at!(manner.burst)).within(1, BURST_MAX as u64)
         .flags(&[flag("--bitrate (-b)").part().told_as("the burst of --bitrate (-b)")]),
+    // Not one of files: a fleet's pattern makes its levels.
+    parameter("pair", ALL, ANY, Shape::Name, only(|_| None)).factor(Factor::Pair, "pair of hosts"),
     parameter("think", EXCHANGE, ANY, Shape::Time, at!(manner.think)).within(1, PAUSE_MAX.0)
         .flags(&[flag("--think").told_as("--think, in ns,")]),
     parameter("sizes", SIZED, ANY, Shape::Mix, only(|workload| workload.manner.sizes.as_ref().map(|_| Level::Switch(true))))

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::experiment::{Cell, Experiment, Timing};
 use crate::group;
-use crate::id::TrialId;
+use crate::id::{HostName, TrialId};
 use crate::margin::Margins;
 use crate::reason::RepeatReason;
 use crate::unit::Nanos;
@@ -31,6 +31,16 @@ pub struct Trial {
     pub beside: Vec<Group>,
     /// The phases.
     pub timing: Timing,
+    /// The hosts that have it, the one that takes up its flows first; none where those of the run have it by their parts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostName>,
+    /// Trials of the same number, from 1, go on at the same time.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub step: u32,
+}
+
+fn is_none(step: &u32) -> bool {
+    *step == 0
 }
 
 /// A part of a question that is not measured, and why.

@@ -98,6 +98,13 @@ pub enum Reason {
         /// In which way.
         how: Impossible,
     },
+    /// Flows of several hosts that were to begin at the same moment did not, however their clocks are read.
+    Skewed {
+        /// The least time that lies between the first that had sent something and the last.
+        least: Nanos,
+        /// What was allowed.
+        most: Nanos,
+    },
     /// Its flows were not in force as one level.
     Unshared(Unshared),
     /// Of exchanges, none ended within the window.
@@ -271,6 +278,14 @@ impl Reason {
         }
     }
 
+    /// Returns the host that it is about, if it is about one.
+    pub fn host(&self) -> Option<&HostName> {
+        match self {
+            Self::Host { host, .. } => Some(host),
+            _ => None,
+        }
+    }
+
     /// Returns the host that may be gone, if that is the reason.
     pub fn lost_host(&self) -> Option<&HostName> {
         match self {
@@ -373,6 +388,10 @@ impl fmt::Display for Reason {
                 write!(f, "refused: host {host} counted what cannot be: {how}")
             }
             Self::Unshared(how) => how.fmt(f),
+            Self::Skewed { least, most } => write!(
+                f,
+                "its flows began at least {least} apart, more than {most}"
+            ),
             Self::NoExchange => f.write_str("not one transaction ended within the window"),
             Self::Superseded { why, by } => write!(f, "{why}; trial {} replaces it", by.0),
         }

@@ -1,5 +1,6 @@
 //! What one execution of a plan recorded.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Deref;
 
@@ -523,6 +524,20 @@ impl RunDocument {
     /// Returns the host called `name`.
     pub fn host(&self, name: &HostName) -> Option<&HostRecord> {
         self.hosts.iter().find(|host| host.name == *name)
+    }
+
+    /// Returns the hosts that a trial is between, by their parts in it: those that it names, or all of the run.
+    pub fn hosts_of(&self, trial: TrialId) -> Cow<'_, [HostRecord]> {
+        let named = self.plan.trial(trial).map_or(&[][..], |trial| &trial.hosts);
+        if named.is_empty() {
+            return Cow::Borrowed(&self.hosts);
+        }
+        let parts = std::iter::once(HostPart::Server).chain(std::iter::repeat(HostPart::Client));
+        let hosts = named.iter().zip(parts).filter_map(|(name, part)| {
+            let known = self.host(name)?.clone();
+            Some(HostRecord { part, ..known })
+        });
+        Cow::Owned(hosts.collect())
     }
 }
 

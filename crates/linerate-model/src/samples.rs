@@ -157,6 +157,20 @@ impl Samples {
         self.range_of(trial).flat_map(unpacked)
     }
 
+    /// Returns a copy of those of one trial.
+    pub fn copied(&self, trial: TrialId) -> Self {
+        let subjects = self.range_of(trial);
+        let subjects = subjects.map(|(key, packed)| (key.clone(), packed.clone()));
+        let subjects: BTreeMap<Key, Packed> = subjects.collect();
+        Self {
+            count: subjects
+                .values()
+                .map(|packed| packed.readings().count())
+                .sum(),
+            subjects,
+        }
+    }
+
     fn range_of(&self, trial: TrialId) -> impl Iterator<Item = (&Key, &Packed)> {
         // No host has an empty name, and no subject comes before `Host`.
         let first = (trial, HostName::from(""), Subject::Host);

@@ -79,7 +79,14 @@ pub(crate) fn cost<'a>(
             let one = u128::from(timing.total().0)
                 + u128::from(request.overhead_per_trial.0)
                 + of_flows(experiment, extent, request.overhead_per_flow);
-            trial_count(experiment, extent).saturating_mul(one)
+            let trials = trial_count(experiment, extent).saturating_mul(one);
+            match &experiment.pairs {
+                // Those of a round take the time of one.
+                Some(pairs) => {
+                    trials * pairs.rounds.len() as u128 / pairs.all().count().max(1) as u128
+                }
+                None => trials,
+            }
         })
         .fold(0, u128::saturating_add);
     trials.saturating_add(u128::from(request.overhead_once.0))

@@ -61,6 +61,7 @@ const OTHERS: &[(&str, &str)] = built_in! {
     "buffer-knee.toml"
     "congestion-control.toml"
     "first-look.toml"
+    "fleet-look.toml"
     "latency-load.toml"
     "many-clients.toml"
     "mtu.toml"
@@ -77,6 +78,12 @@ pub fn study() -> Vec<Draft> {
 /// Returns the built-in experiments of the quick look, in order.
 pub fn quick_look() -> Vec<Draft> {
     drafts(QUICK)
+}
+
+/// Returns what hosts of a fleet measure with each other where nothing else is asked for.
+pub fn fleet_look() -> Draft {
+    let look = OTHERS.iter().find(|(name, _)| *name == "fleet-look.toml");
+    drafts(&[*look.expect("it is built in")]).remove(0)
 }
 
 /// Returns all built-in experiments: the chapters, the quick look, then the others.

@@ -17,6 +17,8 @@ use crate::group::{FactorGroup, cell_count, cells, groups, set_groups};
 
 /// Why a file cannot be used.
 mod error;
+/// Fleet files.
+mod fleet;
 /// What a fraction may have.
 mod fraction;
 /// Words and numbers to levels.
@@ -35,6 +37,7 @@ mod uperf;
 mod workload;
 
 pub use error::ReadError;
+pub use fleet::read_fleet;
 use levels::{baseline_of, budget_core, control_of, groups_of, suffices, whole_plots};
 use raw::{Hosts, Length, RawBudget, RawFile, RawGroup};
 use source::Source;
@@ -116,6 +119,7 @@ fn draft(source: &Source<'_>, file: RawFile) -> Result<Draft, ReadError> {
         probes: file.observe.unwrap_or_default(),
         search,
         refinement,
+        pairs: None,
     };
     set_groups(&mut experiment, &groups);
     let budget = match &file.budget {

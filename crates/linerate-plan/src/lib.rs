@@ -43,17 +43,20 @@ mod group;
 mod hosts;
 /// The order of trials: shuffled blocks, from a seed.
 mod order;
+/// From the hosts of a fleet to the pairs that measure.
+mod pattern;
 /// Putting it together.
 mod planner;
 /// What may be searched for.
 mod search;
 
-pub use chapters::{built_in, quick_look, study};
+pub use chapters::{built_in, fleet_look, quick_look, study};
 pub use describe::describe;
 pub use draft::{BudgetHints, Draft};
 pub use extend::extension;
-pub use file::{ReadError, is_profile, read_experiment, read_profile};
+pub use file::{ReadError, is_profile, read_experiment, read_fleet, read_profile};
 pub use hosts::{Hosts, LabKnobs, knob_levels, link_losses};
+pub use pattern::{PatternAsked, PatternError, paired, pairs};
 pub use planner::{
     PlanError, PlanRequest, Single, TRIALS_MAX, fitting, is_single, loaded, plan, searched, single,
     yielding,

@@ -6,11 +6,12 @@
 //! instead of on those measured last, a run that is cut short has measured all cells about equally
 //! often, and after each round it is known which experiments need another.
 
-use linerate_model::TrialId;
 use linerate_model::experiment::{
     Cell, DesignKind, Experiment, Factor, LevelError, Timing, changes,
 };
+use linerate_model::pairs::Pair;
 use linerate_model::plan::Trial;
+use linerate_model::{HostName, TrialId};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
 
@@ -40,7 +41,12 @@ pub(crate) fn blocks(
             for plot in &mut plots {
                 shuffle(plot, &mut random);
             }
-            let trials = plots.into_iter().flatten().map(|cell| {
+            let is_paired = !experiment.levels(Factor::Pair).is_empty();
+            let stepped = (1..).zip(plots).flat_map(|(step, plot)| {
+                let step = if is_paired { step } else { 0 };
+                plot.into_iter().map(move |cell| (step, cell))
+            });
+            let trials = stepped.map(|(step, cell)| {
                 let mut workload = experiment.workload_of(cell)?;
                 // What is asked of the hosts instead of the sockets is no longer theirs to choose.
                 if !cell.contains_key(&Factor::CongestionDefault) {
@@ -58,10 +64,28 @@ pub(crate) fn blocks(
                     workload,
                     beside,
                     timing: settled(experiment.timing, cell),
+                    hosts: hosts_of(experiment, cell),
+                    step,
                 })
             });
             trials.collect()
         })
+        .collect()
+}
+
+/// Returns the hosts of a trial of `cell` where pairs say which, the one that takes up the flows first: those of its pair, or
+/// where one host meets all others all of them.
+fn hosts_of(experiment: &Experiment, cell: &Cell) -> Vec<HostName> {
+    let own = cell.get(&Factor::Pair).and_then(Pair::of);
+    let pairs: Vec<Pair> = match (own, &experiment.pairs) {
+        (Some(own), _) => vec![own],
+        (None, Some(pairs)) => pairs.all().cloned().collect(),
+        (None, None) => Vec::new(),
+    };
+    let server = pairs.first().map(|pair| pair.to.clone());
+    server
+        .into_iter()
+        .chain(pairs.into_iter().map(|pair| pair.from))
         .collect()
 }
 

@@ -428,6 +428,7 @@ fn plain(name: &str, workload: Workload, timing: Timing, replicates: u32) -> Exp
         probes: Probes::default(),
         search: None,
         refinement: None,
+        pairs: None,
     }
 }
 

@@ -302,6 +302,7 @@ impl MadeRun {
             probes: Default::default(),
             search: None,
             refinement: None,
+            pairs: None,
         });
     }
 
@@ -346,6 +347,8 @@ impl MadeRun {
             seed: self.seed,
             workload: workload.clone(),
             beside: Vec::new(),
+            hosts: Vec::new(),
+            step: 0,
             timing: timing(),
         });
         self.record(id, &workload, truth);

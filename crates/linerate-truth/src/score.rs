@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use linerate_analyze::groups::Reduced;
 use linerate_model::analysis::{Analysis, TableCell};
 use linerate_model::experiment::{Cell, Factor, Level};
 use linerate_model::finding::{Comparison, Estimate, FindingKind, Verdict};
@@ -165,7 +166,7 @@ fn until_decided(of: &dyn Fn(&Replicates<'_>) -> Study, most: usize) -> Study {
     let mut ended = BTreeMap::new();
     for replicates in REPLICATES.. {
         let made = of(&|name| *ended.get(name).unwrap_or(&replicates));
-        let open = open_experiments(&made.recording);
+        let open = open_experiments(&Reduced::of(&made.recording));
         for name in made.means.keys().filter(|name| !open.contains(name)) {
             ended.entry(name.clone()).or_insert(replicates);
         }

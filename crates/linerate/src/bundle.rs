@@ -4,6 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
+use linerate_analyze::groups::Reduced;
 use linerate_model::RunId;
 use linerate_model::analysis::Analysis;
 use linerate_model::finding::TrustLevel;
@@ -78,17 +79,18 @@ pub fn check_new(directory: &Path) -> CmdResult<()> {
 }
 
 /// Writes the `report.html` and `results.parquet` of a bundle; returns the report's file.
-pub fn write(directory: &Path, recording: &Recording, analysis: &Analysis) -> CmdResult<PathBuf> {
+pub fn write(directory: &Path, reduced: &Reduced<'_>, analysis: &Analysis) -> CmdResult<PathBuf> {
     let html = linerate_report::html(analysis, Extent::Answer);
     let file = linerate_store::write_report(directory, &html)?;
-    linerate_store::write_results(directory, &linerate_analyze::groups::outcomes(recording))?;
+    linerate_store::write_results(directory, &reduced.outcomes())?;
     Ok(file)
 }
 
 /// Returns everything that the report of a bundle shows: what follows from its tables, and what its
 /// captures show.
-pub fn analysis(recording: &Recording, directory: &Path) -> Analysis {
-    with_captures(linerate_analyze::analyze(recording), recording, directory)
+pub fn analysis(reduced: &Reduced<'_>, directory: &Path) -> Analysis {
+    let analysis = linerate_analyze::analyze_reduced(reduced, false);
+    with_captures(analysis, reduced.recorded(), directory)
 }
 
 /// Adds what the captures of a bundle show to what follows from its tables.

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::anyhow;
+use linerate_agent::api::client::HttpAgent;
 use linerate_agent::api::{
     AdmitRequest, Agent, AgentError, LABEL_CHARS_MAX, LimitsInfo, NoAnswer, RefusalCode,
 };
@@ -41,7 +42,7 @@ pub use address::Place;
 use elsewhere::Elsewhere;
 pub use foreign::{ForeignServer, Login};
 pub use token::{TOKEN_VARIABLE, token};
-use trust::Callers;
+pub use trust::Callers;
 
 /// Longest wait for a connection that tells what packets may hold: the server has answered before.
 const MTU_WITHIN: Duration = Duration::from_secs(2);
@@ -139,7 +140,7 @@ pub fn agent_failure(error: AgentError) -> Failure {
 /// Returns the hosts of a run: the server, and the clients or this host in their place.
 pub fn specs(asked: &HostsAsked) -> CmdResult<Vec<HostSpec>> {
     check_bind(asked)?;
-    let callers = Callers::new(token(asked.token_file.as_deref())?, &asked.trust)?;
+    let callers = callers(asked)?;
     let spec = |name: String, part, host: &str| {
         let (agent, address) = callers.reached(&Place::find(host, asked)?)?;
         CmdResult::Ok(HostSpec::new(name, part, Arc::new(agent), address))
@@ -165,6 +166,20 @@ pub fn specs(asked: &HostsAsked) -> CmdResult<Vec<HostSpec>> {
         specs.push(this_host(address, asked.bind, |agent| Arc::new(agent)));
     }
     Ok(specs)
+}
+
+/// Returns what calls the agents of the hosts that were asked for.
+pub fn callers(asked: &HostsAsked) -> CmdResult<Callers> {
+    Callers::new(token(asked.token_file.as_deref())?, &asked.trust)
+}
+
+/// Returns the agent at `control`, `HOST[:PORT]`, and the address at which it is called.
+pub fn reached(
+    callers: &Callers,
+    control: &str,
+    asked: &HostsAsked,
+) -> CmdResult<(HttpAgent, SocketAddr)> {
+    callers.reached(&Place::find(control, asked)?)
 }
 
 /// Refuses to connect from an address that this host does not have, or where other hosts are the clients.

@@ -50,6 +50,7 @@ fn main() -> ExitCode {
         Command::Compare(args) => cmd::compare::compare(&args),
         Command::Capacity(args) => cmd::capacity::capacity(&args),
         Command::Schema(args) => cmd::schema::schema(&args),
+        Command::Fleet(args) => cmd::fleet::fleet(&args),
         Command::Trace(args) => cmd::trace::trace(&args),
         Command::Lab(args) => cmd::lab::lab(&args),
         Command::Token(args) => cmd::token::token(&args),

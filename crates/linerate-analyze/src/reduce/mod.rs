@@ -107,6 +107,15 @@ const WINDOW_COVERED_SHARE_MIN: f64 = 0.9;
 
 /// Returns the outcome of every recorded trial, in the order of execution; each trial has one group.
 pub fn outcomes(recording: &Recording) -> Vec<Outcome> {
+    in_order(recording, each(recording, |trial| Some(Err(trial))))
+}
+
+/// Returns the outcome of each recorded trial that is `wanted`: as it is known, or reduced where the trial is returned. What
+/// follows from the others is not in it.
+pub(crate) fn each<'r>(
+    recording: &'r Recording,
+    wanted: impl Fn(&'r Trial) -> Option<Result<Outcome, &'r Trial>>,
+) -> Vec<Outcome> {
     let flows = by_trial(recording);
     let document = &recording.document;
     let records: BTreeMap<TrialId, &TrialRecord> =
@@ -114,14 +123,23 @@ pub fn outcomes(recording: &Recording) -> Vec<Outcome> {
     // The plan has them in the order of execution; of numbers, repeats have the last.
     let known = document.plan.trials.iter();
     let known = known.filter_map(|trial| Some((trial, *records.get(&trial.id)?)));
-    let outcome = |(trial, record): (&Trial, &TrialRecord)| {
+    let outcome = |(trial, record): (&'r Trial, &TrialRecord)| {
+        let trial = match wanted(trial)? {
+            Ok(known) => return Some(known),
+            Err(trial) => trial,
+        };
         let flows = flows.get(&record.trial).cloned().unwrap_or_default();
         let readings = Readings::of(recording, record);
         let plans = trial.workload.flows();
-        let raw = Raw::new(trial, &plans, flows, &document.hosts, &readings);
-        reduce(&raw, record)
+        let raw = Raw::new(trial, &plans, flows, readings.host_records(), &readings);
+        Some(reduce(&raw, record))
     };
-    let mut outcomes: Vec<Outcome> = known.map(outcome).collect();
+    known.filter_map(outcome).collect()
+}
+
+/// Returns `outcomes` with what follows of each from the others.
+pub(crate) fn in_order(recording: &Recording, mut outcomes: Vec<Outcome>) -> Vec<Outcome> {
+    let document = &recording.document;
     for (place, outcome) in (0..).zip(&mut outcomes) {
         outcome.place = place;
         let mut repeats = document.plan.repeats.iter();

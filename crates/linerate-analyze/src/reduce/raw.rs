@@ -55,7 +55,7 @@ impl<'a> Raw<'a> {
             trial,
             &trial.workload.flows(),
             records,
-            &document.hosts,
+            readings.host_records(),
             readings,
         ))
     }

@@ -90,11 +90,10 @@ pub fn together(recording: &Recording, valid: impl Fn(TrialId) -> bool) -> Vec<T
 }
 
 fn of_trial(recording: &Recording, trial: &Trial, record: &TrialRecord) -> Together {
-    let hosts = &recording.document.hosts;
     let readings = Readings::of(recording, record);
     let plans = trial.flows();
     let records: Vec<_> = recording.flows_of(trial.id).collect();
-    let whole = Raw::new(trial, &plans, records, hosts, &readings);
+    let whole = Raw::new(trial, &plans, records, readings.host_records(), &readings);
     let groups = groups(&whole, &plans);
     let payload_bps = groups.iter().map(|group| group.payload_bps).sum();
     let mut responses = Responses::default();

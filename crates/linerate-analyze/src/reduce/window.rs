@@ -1,10 +1,12 @@
 //! First and last reading of each counter in the measured window.
 
-use std::cell::RefCell;
+use std::borrow::Cow;
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
 
 use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
-use linerate_model::run::{Recording, TrialRecord};
+use linerate_model::run::{HostRecord, Recording, TrialRecord};
 use linerate_model::sample::{End, Subject};
 use linerate_model::samples::{Reading, Samples, edges};
 use linerate_model::{FlowId, HostName, TrialId};
@@ -51,27 +53,29 @@ impl Change {
 
 /// The samples of one trial, for look-up.
 ///
-/// The readings of a subject are unpacked when it is asked for, and the last of them are kept: who
-/// reduces asks for one metric after the other, and a host has hundreds. All series of 10 000 flows
-/// would take more memory than the samples.
+/// The readings of a subject are unpacked when it is asked for, and kept: who reduces asks for one metric of all subjects
+/// after the other, and there are hundreds.
 pub(crate) struct Readings<'a> {
     samples: &'a Samples,
     trial: TrialId,
     hosts: Vec<&'a HostName>,
+    /// What is known of the hosts that it is between, by their parts in it.
+    records: Cow<'a, [HostRecord]>,
     window_ns: i64,
-    /// Those used last, the newest at the end.
-    unpacked: RefCell<Vec<Unpacked>>,
+    /// The hosts on which each end of a flow was read, by their places in `hosts`.
+    flows: OnceCell<HashMap<(FlowId, End), Vec<usize>>>,
+    unpacked: RefCell<Unpacked>,
 }
 
-/// Readings that are kept unpacked beside those of the newest subject, of 24 bytes: a host and its
-/// CPUs in a measurement of a second have some 4000.
-const KEPT_READINGS: usize = 16_384;
+/// Readings that are kept unpacked, of 24 bytes: more than 5000 flows have with those of the hosts in a measurement of a
+/// second. Where there are more, it begins anew.
+const KEPT_READINGS: usize = 1 << 20;
 
-/// The readings of one subject, by metric and instant.
+/// The readings of subjects, by metric and instant.
+#[derive(Default)]
 struct Unpacked {
-    host: HostName,
-    subject: Subject,
-    readings: Vec<(Metric, Reading)>,
+    of: HashMap<HostName, HashMap<Subject, Vec<(Metric, Reading)>>>,
+    readings: usize,
 }
 
 impl<'a> Readings<'a> {
@@ -83,14 +87,25 @@ impl<'a> Readings<'a> {
             samples,
             trial,
             hosts,
+            records: Cow::Borrowed(&[]),
             window_ns: i64::try_from(window_ns).unwrap_or(i64::MAX),
+            flows: OnceCell::new(),
             unpacked: RefCell::default(),
         }
     }
 
     /// Looks up those of `recording` that are of one of its trials.
     pub(crate) fn of(recording: &'a Recording, record: &TrialRecord) -> Self {
-        Self::new(&recording.samples, record.trial, record.window_ns)
+        let document = &recording.document;
+        Self {
+            records: document.hosts_of(record.trial),
+            ..Self::new(&recording.samples, record.trial, record.window_ns)
+        }
+    }
+
+    /// Returns what is known of the hosts that the trial is between.
+    pub(crate) fn host_records(&self) -> &[HostRecord] {
+        &self.records
     }
 
     /// Returns the length of the measured window.
@@ -106,9 +121,20 @@ impl<'a> Readings<'a> {
 
     /// Returns all readings of a metric of one end of a flow.
     pub(crate) fn flow(&self, flow: FlowId, end: End, metric: Metric) -> Option<Vec<Reading>> {
-        let subject = Subject::Flow(flow, end);
-        let mut hosts = self.hosts.iter();
-        hosts.find_map(|host| self.on(host, &subject, metric))
+        let flows = self.flows.get_or_init(|| self.hosts_of_flows());
+        let mut hosts = flows.get(&(flow, end))?.iter();
+        hosts.find_map(|at| self.on(self.hosts[*at], &Subject::Flow(flow, end), metric))
+    }
+
+    fn hosts_of_flows(&self) -> HashMap<(FlowId, End), Vec<usize>> {
+        let mut flows: HashMap<_, Vec<usize>> = HashMap::new();
+        for (subject, host) in self.subjects() {
+            if let Subject::Flow(flow, end) = subject {
+                let at = self.hosts.iter().position(|known| *known == host);
+                flows.entry((*flow, *end)).or_default().extend(at);
+            }
+        }
+        flows
     }
 
     /// Returns all readings of what counts the payload that arrived at one end of a flow: of datagrams that
@@ -139,32 +165,18 @@ impl<'a> Readings<'a> {
         metric: Metric,
     ) -> Option<Vec<Reading>> {
         let mut unpacked = self.unpacked.borrow_mut();
-        let is_of = |kept: &Unpacked| kept.subject == *subject && kept.host == *host;
-        let at = unpacked.iter().rposition(is_of);
-        let all = match at {
-            Some(at) => &unpacked[at].readings,
-            None => {
-                let readings = self.samples.readings(self.trial, host, subject)?;
-                let mut kept: usize = unpacked.iter().map(|one| one.readings.len()).sum();
-                unpacked.retain(|oldest| {
-                    let is_kept = kept <= KEPT_READINGS;
-                    kept -= oldest.readings.len();
-                    is_kept
-                });
-                unpacked.push(Unpacked {
-                    readings,
-                    host: host.clone(),
-                    subject: subject.clone(),
-                });
-                &unpacked.last()?.readings
-            }
-        };
-        let begin = all.partition_point(|(other, _)| *other < metric);
-        let of_metric = all[begin..]
-            .iter()
-            .take_while(|(other, _)| *other == metric);
-        let series: Vec<Reading> = of_metric.map(|(_, reading)| *reading).collect();
-        (!series.is_empty()).then_some(series)
+        if let Some(all) = unpacked.of.get(host).and_then(|of| of.get(subject)) {
+            return of_metric(all, metric);
+        }
+        let all = self.samples.readings(self.trial, host, subject)?;
+        let series = of_metric(&all, metric);
+        if unpacked.readings > KEPT_READINGS {
+            *unpacked = Unpacked::default();
+        }
+        unpacked.readings += all.len();
+        let of_host = unpacked.of.entry(host.clone()).or_default();
+        of_host.insert(subject.clone(), all);
+        series
     }
 
     /// Returns the growth of a counter over the measured window.
@@ -305,6 +317,14 @@ impl<'a> Readings<'a> {
     fn edges(&self, series: &[Reading]) -> Option<(Reading, Reading)> {
         edges(series, 0, self.window_ns).filter(|(begin, end)| end.0 > begin.0)
     }
+}
+
+/// Returns the readings of `metric`, if there are any, of a subject that has `all`.
+fn of_metric(all: &[(Metric, Reading)], metric: Metric) -> Option<Vec<Reading>> {
+    let begin = all.partition_point(|(other, _)| *other < metric);
+    let end = begin + all[begin..].partition_point(|(other, _)| *other == metric);
+    let series = all[begin..end].iter().map(|(_, reading)| *reading);
+    (begin < end).then(|| series.collect())
 }
 
 /// Returns the part of `bytes` in `all` datagrams that is of different ones, where `again` of them were duplicates.

@@ -1,6 +1,7 @@
 //! Responses of one trial against the closed form that its samples were made from.
 
 use linerate_analyze::analyze;
+use linerate_analyze::groups::Reduced;
 use linerate_analyze::reduce::{self, Outcome};
 use linerate_model::datagram::Datagrams;
 use linerate_model::experiment::{Factor, Level};
@@ -478,8 +479,11 @@ fn what_only_its_numbers_spoil_is_to_be_done_once_more() {
     run.experiment("one", None, workload);
     run.cell(&[], &[of([1.0, 1.0]), of([1.0, 0.0]), told]);
     // What a host or the controller knew when it ended is known to whoever did the trial.
-    let [spoilt] = &linerate_analyze::spoilt(&run.recording)[..] else {
-        panic!("{:?}", linerate_analyze::spoilt(&run.recording));
+    let [spoilt] = &linerate_analyze::spoilt(&Reduced::of(&run.recording))[..] else {
+        panic!(
+            "{:?}",
+            linerate_analyze::spoilt(&Reduced::of(&run.recording))
+        );
     };
     assert_eq!(spoilt.trial, run.recording.trials[1].trial);
     assert_eq!(spoilt.why.to_string(), "1 of 2 flows transferred nothing");
@@ -494,7 +498,7 @@ fn a_trial_is_repeated_for_what_moved_its_number() {
         let mut truths = rates.map(Truth::stream).to_vec();
         truths.push(disturbed);
         run.cell(&[], &truths);
-        let spoilt = linerate_analyze::spoilt(&run.recording);
+        let spoilt = linerate_analyze::spoilt(&Reduced::of(&run.recording));
         let why = spoilt.iter().map(|one| (one.trial.0, one.why.to_string()));
         why.collect::<Vec<_>>()
     };

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use linerate_analyze::analyze;
+use linerate_analyze::groups::Reduced;
 use linerate_analyze::reduce::{self, Outcome};
 use linerate_model::FlowId;
 use linerate_model::finding::TrustLevel;
@@ -131,7 +132,7 @@ fn the_trial_is_done_again_and_one_measurement_is_trusted_less() {
     hold(&mut run, &(300..=1200), tells_of_arrivals);
     assert!(outcome(&run).is_valid());
     assert_eq!(level(&run), TrustLevel::Limited);
-    let spoilt = linerate_analyze::spoilt(&run.recording);
+    let spoilt = linerate_analyze::spoilt(&Reduced::of(&run.recording));
     let why = spoilt.first().map(|one| &one.why);
     assert!(
         matches!(why, Some(RepeatReason::Disturbed(Disturbance::Silent(share))) if (0.6..0.8).contains(share)),

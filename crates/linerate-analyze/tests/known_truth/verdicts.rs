@@ -1,5 +1,6 @@
 //! What comparisons decide, and what follows from it.
 
+use linerate_analyze::groups::Reduced;
 use linerate_analyze::{analyze, open_experiments};
 use linerate_model::TrialId;
 use linerate_model::analysis::Analysis;
@@ -110,7 +111,9 @@ fn an_experiment_is_open_until_each_cell_has_an_interval() {
     let blocks = |latency: usize| {
         let replicates = move |name: &str| if name == "latency" { latency } else { 8 };
         let noise = Noise::Normal(0.001);
-        open_experiments(&repeated(Shape::Flat, noise, Chapters::Three, &replicates, 7).recording)
+        open_experiments(&Reduced::of(
+            &repeated(Shape::Flat, noise, Chapters::Three, &replicates, 7).recording,
+        ))
     };
     assert_eq!(blocks(2), ["latency"]);
     assert_eq!(blocks(3), [""; 0]);
@@ -468,14 +471,14 @@ fn too_few_pairs_decide_nothing_and_leave_an_experiment_open() {
         run.recording
     };
     let three = made(3);
-    assert_eq!(open_experiments(&three), ["nagle"]);
+    assert_eq!(open_experiments(&Reduced::of(&three)), ["nagle"]);
     let analysis = analyze(&three);
     let found = comparison(&analysis, "nagle/effect/nagle");
     assert_eq!((found.verdict, found.more), (Verdict::NotDecided, Some(2)));
     assert!((found.effect.value - 0.5).abs() < 1e-6 && found.effect.n == 3);
     assert_eq!(found.effect.low, None);
     let twelve = made(12);
-    assert_eq!(open_experiments(&twelve), [""; 0]);
+    assert_eq!(open_experiments(&Reduced::of(&twelve)), [""; 0]);
     let analysis = analyze(&twelve);
     let found = comparison(&analysis, "nagle/effect/nagle");
     assert_eq!(found.verdict, Verdict::Differs);
@@ -611,7 +614,11 @@ fn a_plateau_whose_begin_is_unknown_is_open_though_a_smaller_buffer_loses() {
     let analysis = analyze(&unknown);
     let found = comparison(&analysis, "buffers/plateau/1");
     assert_eq!(found.verdict, Verdict::Differs, "{found:?}");
-    assert_eq!(open_experiments(&unknown), ["buffers"], "{found:?}");
+    assert_eq!(
+        open_experiments(&Reduced::of(&unknown)),
+        ["buffers"],
+        "{found:?}"
+    );
     let known = made(400e6, 0.002);
-    assert_eq!(open_experiments(&known), [""; 0]);
+    assert_eq!(open_experiments(&Reduced::of(&known)), [""; 0]);
 }

@@ -1,6 +1,7 @@
 //! A whole study: chapters, headlines, partial runs.
 
-use linerate_analyze::{analyze, analyze_with_published};
+use linerate_analyze::groups::Reduced;
+use linerate_analyze::{analyze, analyze_reduced};
 use linerate_model::analysis::{Analysis, Chapter, Origin, Point, Position, TableCell};
 use linerate_model::experiment::{Cell, Factor, Level};
 use linerate_model::finding::{FindingKind, Verdict};
@@ -137,7 +138,7 @@ fn window_is_rate_times_round_trip() {
 
 #[test]
 fn published_and_computed_curves_stand_beside_measured_ones() {
-    let analysis = analyze_with_published(&study().recording);
+    let analysis = analyze_reduced(&Reduced::of(&study().recording), true);
     let check = |id: &str, origin, count| {
         let figure = &chapter(&analysis, id).figures[0];
         let curves = figure.curves.iter().filter(|curve| curve.origin == origin);
@@ -504,7 +505,7 @@ fn packet_rate_and_shares_stand_beside_the_published_ones() {
             }
         }
     }
-    let analysis = analyze_with_published(&run.recording);
+    let analysis = analyze_reduced(&Reduced::of(&run.recording), true);
     let chapter = chapter(&analysis, "packet-rate");
     let ids: Vec<&str> = chapter.figures.iter().map(|figure| &*figure.id).collect();
     assert_eq!(ids, ["packet-rate-segments", "packet-rate-shares"]);

@@ -299,6 +299,7 @@ fn request(plan: Plan, look_interval: Nanos) -> RunRequest {
         time: None,
         repeats: Repeats::Few,
         every: None,
+        skew_max: None,
         first_look: 3,
     }
 }
@@ -317,6 +318,8 @@ fn plan(trials: u32, clients: u32, flows: u32, timing: Timing) -> Plan {
         seed: 0,
         workload: workload.clone(),
         beside: Vec::new(),
+        hosts: Vec::new(),
+        step: 0,
         timing,
     };
     Plan {
@@ -342,6 +345,7 @@ fn plan(trials: u32, clients: u32, flows: u32, timing: Timing) -> Plan {
             probes: Default::default(),
             search: None,
             refinement: None,
+            pairs: None,
         }],
         trials: (1..=trials).map(trial).collect(),
         seed: 1,

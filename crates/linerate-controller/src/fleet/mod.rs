@@ -16,8 +16,10 @@ use linerate_model::unit::Unit;
 use linerate_model::workload::Workload;
 use linerate_model::{BitsPerSec, HostName, Nanos};
 
+mod check;
 mod clock;
 
+pub use check::{Answer, Checked, check};
 pub(crate) use clock::{Clock, ClockFilter};
 
 /// Clock exchanges when a host joins, at the most.
@@ -96,6 +98,8 @@ pub struct Member {
     is_surveyed: bool,
     /// What its clock has shown.
     clock: ClockFilter,
+    /// Whether the run goes on without it.
+    is_given_up: bool,
     /// By how much its clock was set before the present trial, if it was.
     pub(crate) clock_stepped: Option<Nanos>,
     /// What the agent allows without its token, and who is refused observation, for messages.
@@ -214,6 +218,7 @@ impl Fleet {
             };
             let mut member = Member {
                 is_surveyed: false,
+                is_given_up: false,
                 clock: filter,
                 clock_stepped: None,
                 spec,
@@ -271,20 +276,20 @@ impl Fleet {
         Ok(admitted)
     }
 
-    /// Refreshes leases and clocks unless that was done just now.
+    /// Refreshes leases and clocks unless that was done just now; returns why hosts could not be.
     pub(crate) fn keep_fresh(
         &mut self,
         stop: &AtomicBool,
         waiting: &mut dyn FnMut(&HostName, u32),
-    ) -> Result<(), Reason> {
+    ) -> Vec<Reason> {
         if self.clock.now_ns() < self.refreshed_ns + FRESH_NS {
-            return Ok(());
+            return Vec::new();
         }
         self.refresh(stop, waiting)
     }
 
     /// Keeps the leases, asks anew where an agent has forgotten the run (it may have been started
-    /// again), and reads the clocks; all hosts at the same time. Returns the first failure.
+    /// again), and reads the clocks; all hosts at the same time. Returns why hosts could not be refreshed.
     ///
     /// Where another run has a host by now, it waits in the queue if that is how the run asked for it;
     /// `waiting` is told each new place, and `stop` ends it.
@@ -292,43 +297,57 @@ impl Fleet {
         &mut self,
         stop: &AtomicBool,
         waiting: &mut dyn FnMut(&HostName, u32),
-    ) -> Result<(), Reason> {
+    ) -> Vec<Reason> {
+        let request = self.request.clone();
         let mut told = None;
-        while let Some((host, place)) = self.keep_leases()? {
+        loop {
+            let failed = self.of_each(|member, _| member.keep_lease(&request));
+            if !failed.is_empty() {
+                return failed;
+            }
+            let mut members = self.members.iter().filter(|member| !member.is_given_up);
+            let waits =
+                |member: &Member| Some((member.record.name.clone(), member.admitted.queue_place?));
+            let Some((host, place)) = members.find_map(waits) else {
+                break;
+            };
             if told.replace(place) != Some(place) {
                 waiting(&host, place);
             }
             self.clock.sleep(QUEUE_LOOK);
             if stop.load(Ordering::Relaxed) {
-                return Err(Reason::Interrupted);
+                return vec![Reason::Interrupted];
             }
         }
         let began_ns = self.clock.now_ns();
-        self.of_each(Member::read_clock)?;
-        self.refreshed_ns = began_ns;
-        Ok(())
+        let failed = self.of_each(Member::read_clock);
+        if failed.is_empty() {
+            self.refreshed_ns = began_ns;
+        }
+        failed
     }
 
-    /// Keeps the leases; returns the first host that the run has to wait for, and its place there.
-    fn keep_leases(&mut self) -> Result<Option<(HostName, u32)>, Reason> {
-        let request = self.request.clone();
-        self.of_each(|member, _| member.keep_lease(&request))?;
-        let mut members = self.members.iter();
-        let waits =
-            |member: &Member| Some((member.record.name.clone(), member.admitted.queue_place?));
-        Ok(members.find_map(waits))
-    }
-
-    /// Does the same with all hosts at the same time; returns the first failure.
+    /// Does the same with all hosts at the same time, but those that were given up; returns why it failed.
     fn of_each(
         &mut self,
         work: impl Fn(&mut Member, &Clock) -> Result<(), AgentError> + Sync,
-    ) -> Result<(), Reason> {
+    ) -> Vec<Reason> {
         let clock = &self.clock;
-        let done = clock.together(&mut self.members, |member| {
-            work(member, clock).map_err(|error| failure_of(&member.record.name, &error))
+        let members = self.members.iter_mut().filter(|member| !member.is_given_up);
+        let done = clock.together(members, |member| {
+            work(member, clock)
+                .err()
+                .map(|error| failure_of(&member.record.name, &error))
         });
-        done.into_iter().collect()
+        done.into_iter().flatten().collect()
+    }
+
+    /// Goes on without `host`, which has no part in what follows.
+    pub(crate) fn give_up(&mut self, host: &HostName) {
+        let mut members = self.members.iter_mut();
+        if let Some(member) = members.find(|member| member.record.name == *host) {
+            member.is_given_up = true;
+        }
     }
 
     /// Asks every host that has not been asked yet what it has; the hosts that were, and those that do not
@@ -336,7 +355,7 @@ impl Fleet {
     pub(crate) fn survey(&self) -> Vec<Option<Inventory>> {
         self.clock.together(&self.members, |member| {
             let lease = Some(member.admitted.lease.clone());
-            let is_asked = !member.is_surveyed;
+            let is_asked = !member.is_surveyed && !member.is_given_up;
             is_asked.then(|| inventory(&member.spec, lease).ok())?
         })
     }

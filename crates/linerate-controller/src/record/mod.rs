@@ -1,10 +1,9 @@
 //! Where a run is written: a bundle on disk, or memory.
 
-use std::borrow::Cow;
 use std::path::Path;
 
 use linerate_model::run::{Recording, RunDocument, TrialEvidence};
-use linerate_store::{ReadError, WriteError, Writer};
+use linerate_store::{WriteError, Writer};
 
 use crate::event::RunEvent;
 
@@ -71,19 +70,6 @@ impl Recorder {
                     _ => {}
                 }
                 Ok(())
-            }
-        }
-    }
-
-    /// Returns what has been taken down so far.
-    pub fn so_far(&mut self, document: &RunDocument) -> Result<Cow<'_, Recording>, ReadError> {
-        match self {
-            Self::Bundle(bundle) => linerate_store::read(bundle.writer.directory()).map(Cow::Owned),
-            #[cfg(test)]
-            Self::Afflicted(inner, _) => inner.so_far(document),
-            Self::Memory(recording) => {
-                recording.document = document.clone();
-                Ok(Cow::Borrowed(&**recording))
             }
         }
     }

@@ -17,7 +17,7 @@ use linerate_model::experiment::Experiment;
 use linerate_model::number;
 use linerate_model::plan::{LeftOut, Plan, Repeat, Spoilt, Stage, Trial};
 use linerate_model::reason::{Disturbance, Reason, RepeatReason};
-use linerate_model::{Nanos, TrialId};
+use linerate_model::{HostName, Nanos, TrialId};
 
 /// How often a trial is repeated at the most.
 const REPEATS_MAX: usize = 2;
@@ -139,7 +139,8 @@ impl Agenda {
 
     /// Asks for a repeat of `trial`, if that may end otherwise; returns whether it did.
     fn repeat(&mut self, plan: &Plan, trial: &Trial, why: &Reason) -> bool {
-        if is_searched(plan, trial) {
+        // Alone a trial would not have what went on beside it.
+        if is_searched(plan, trial) || trial.step != 0 {
             return false;
         }
         let before: Vec<&Repeat> = repeats_of(plan, trial.id);
@@ -184,7 +185,7 @@ impl Agenda {
     /// Repeats what was disturbed once, and where the rate still rose with more traffic before its window.
     fn handle_disturbed(&mut self, plan: &Plan, own: &Trial, by: Disturbance) {
         let is_repeat = plan.repeats.iter().any(|repeat| repeat.trial == own.id);
-        if is_searched(plan, own) || is_repeat || self.spoilt_left == 0 {
+        if own.step != 0 || is_searched(plan, own) || is_repeat || self.spoilt_left == 0 {
             return;
         }
         let mut trial = own.clone();
@@ -308,6 +309,31 @@ impl Agenda {
             what: format!("{experiment}: the rest"),
             why: why.to_owned(),
         });
+    }
+
+    /// Gives `host` up, for a reason that `plan` then says: no trial that needs it is done any more.
+    pub fn give_up_host(&mut self, plan: &mut Plan, host: &HostName, why: &str) {
+        let needs = |trial: &Trial| trial.hosts.contains(host);
+        let (gone, due): (VecDeque<Trial>, _) = self.due.drain(..).partition(needs);
+        self.due = due;
+        plan.trials.retain(|trial| !gone.contains(trial));
+        plan.optional.retain(|trial| !needs(trial));
+        plan.left_out.push(LeftOut {
+            chapter: None,
+            what: format!("the rest of host {host}"),
+            why: why.to_owned(),
+        });
+    }
+
+    /// Returns `trial` and those that are due at the same time.
+    pub fn with_its_step(&mut self, trial: Trial) -> Vec<Trial> {
+        let others = self
+            .due
+            .iter()
+            .take_while(|other| is_of_step(&trial, other))
+            .count();
+        let others: Vec<Trial> = self.due.drain(..others).collect();
+        std::iter::once(trial).chain(others).collect()
     }
 
     /// Whether the next trial that is due is of the plan's own and of a later block than the one before it.
@@ -442,7 +468,27 @@ fn repeats_of(plan: &Plan, id: TrialId) -> Vec<&Repeat> {
 /// nobody said how long it may take.
 pub(super) fn fit(trials: &[Trial], each: Nanos, left: Option<Nanos>) -> bool {
     let take = |trial: &Trial| trial.timing.total().0 + each.0;
-    left.is_none_or(|left| trials.iter().map(take).sum::<u64>() <= left.0)
+    left.is_none_or(|left| in_turn(trials.iter()).map(take).sum::<u64>() <= left.0)
+}
+
+/// Returns of trials that go on at the same time the first.
+pub(super) fn in_turn<'t>(
+    trials: impl Iterator<Item = &'t Trial>,
+) -> impl Iterator<Item = &'t Trial> {
+    let mut before: Option<&Trial> = None;
+    trials.filter(move |trial| {
+        let is_same = before
+            .replace(trial)
+            .is_some_and(|before| is_of_step(before, trial));
+        !is_same
+    })
+}
+
+/// Whether two trials go on at the same time.
+fn is_of_step(one: &Trial, other: &Trial) -> bool {
+    one.step != 0
+        && (&one.experiment, one.replicate, one.step)
+            == (&other.experiment, other.replicate, other.step)
 }
 
 #[cfg(test)]
@@ -485,6 +531,7 @@ mod tests {
             probes: Probes::default(),
             search: None,
             refinement: None,
+            pairs: None,
         }
     }
 
@@ -498,6 +545,8 @@ mod tests {
             seed: 0,
             workload: Workload::stream(Direction::ToServer),
             beside: Vec::new(),
+            hosts: Vec::new(),
+            step: 0,
             timing: TIMING,
         };
         let rounds = (1..=5).flat_map(|replicate| [(replicate, "a"), (replicate, "b")]);

@@ -243,6 +243,8 @@ mod tests {
             seed: 0,
             workload,
             beside: Vec::new(),
+            hosts: Vec::new(),
+            step: 0,
             timing: Timing {
                 settle: second,
                 warm_up: second,

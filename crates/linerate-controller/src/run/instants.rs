@@ -74,6 +74,20 @@ pub(super) fn instants(
 }
 
 impl Instants {
+    /// Returns instants for two trials that go on at the same time, each of which has asked for some.
+    pub(super) fn of_both(self, other: Self) -> Self {
+        let (first, last) = if self.begin_ns <= other.begin_ns {
+            (self, other)
+        } else {
+            (other, self)
+        };
+        Self {
+            start_ns: first.start_ns.max(last.start_ns),
+            skew_ns: first.skew_ns.max(last.skew_ns),
+            ..last
+        }
+    }
+
     /// Returns the same instants on a host's clock.
     pub(super) fn on_host(&self, clock: &ClockFit) -> StartRequest {
         let shift = |at: u64| at.saturating_add_signed(clock.offset_ns);

@@ -12,8 +12,9 @@ use linerate_model::run::{
     BUNDLE_FORMAT, BUNDLE_FORMAT_OF_GROUPS, Progress, Recording, RunDocument, TrialEvidence,
     TrialRecord, Validity,
 };
+use linerate_model::samples::Samples;
 use linerate_model::{HostName, Nanos, RunId};
-use linerate_store::{ReadError, WriteError};
+use linerate_store::WriteError;
 
 use crate::event::RunEvent;
 use crate::fleet::Fleet;
@@ -81,6 +82,8 @@ pub struct RunRequest {
     pub first_look: u32,
     /// Time from the begin of a trial to that of the next, where trials are spread.
     pub every: Option<Nanos>,
+    /// How far apart the first payloads of a fleet's trial may be; absent for a tenth of its window.
+    pub skew_max: Option<Nanos>,
 }
 
 /// Longest time without a word to the hosts while a trial is not due: a quarter of what their leases last.
@@ -103,8 +106,8 @@ pub struct Judgement {
 pub struct Audience<'a> {
     /// Is told what happens.
     pub watch: &'a mut dyn FnMut(&RunEvent<'_>),
-    /// Is asked what is open after each round from the first look on; without it, every trial of the
-    /// plan is done and no further one.
+    /// Is asked what is open after each round, and heard from the first look on; without it, every trial of the
+    /// plan is done and no further one. Of each trial it is shown the samples once.
     pub judge: Option<&'a mut dyn FnMut(&Recording) -> Judgement>,
 }
 
@@ -114,9 +117,6 @@ pub enum RunError {
     /// The bundle could not be written.
     #[error("the run could not be recorded")]
     Write(#[from] WriteError),
-    /// What was measured so far could not be read.
-    #[error("the run so far could not be read")]
-    Read(#[from] ReadError),
 }
 
 impl RunRequest {
@@ -191,6 +191,8 @@ pub fn execute(
         over: 0,
         trial_began_ns: None,
         losses: 0,
+        losses_of: BTreeMap::new(),
+        so_far: Recording::empty(request.document(fleet)),
         silence: Silence::default(),
         fleet,
         recorder,
@@ -198,17 +200,22 @@ pub fn execute(
     };
     let document = run.document.clone();
     run.tell(RunEvent::RunBegan(&document))?;
-    while let Some(trial) = run.next()? {
+    'run: while let Some(trial) = run.next()? {
         if !run.await_turn() {
             run.document.cut_short = Some("interrupted".to_owned());
             break;
         }
-        let done = run.perform(&trial)?;
-        if let ControlFlow::Break(cut_short) = run.whether_to_go_on(&trial, done)? {
-            run.document.cut_short = cut_short;
-            break;
+        let trials = run.agenda.with_its_step(trial);
+        let done = run.perform(&trials)?;
+        for (trial, done) in trials.iter().zip(done) {
+            if let ControlFlow::Break(cut_short) = run.whether_to_go_on(trial, done)? {
+                run.document.cut_short = cut_short;
+                break 'run;
+            }
         }
-        run.ask_judge(&trial)?;
+        if let Some(trial) = trials.last() {
+            run.ask_judge(trial)?;
+        }
     }
     // What hosts have may have been asked while the first trial began.
     run.document.hosts = run.fleet.records();
@@ -235,6 +242,10 @@ struct Execution<'a, 'w> {
     trial_began_ns: Option<u64>,
     /// Trials in a row that a lost host spoiled.
     losses: u32,
+    /// The same of each host of a fleet.
+    losses_of: BTreeMap<HostName, u32>,
+    /// What was measured so far, for whoever judges it.
+    so_far: Recording,
     silence: Silence,
 }
 
@@ -342,28 +353,46 @@ impl Execution<'_, '_> {
         }
     }
 
-    /// Does one trial.
-    fn perform(&mut self, trial: &Trial) -> Result<Done, RunError> {
-        let due = std::iter::once(trial).chain(self.agenda.due());
-        let progress = Progress {
-            over: self.over,
-            of: self.document.plan.trials.len() + self.agenda.waiting(),
-            left: Some(self.pace.left(due)),
-        };
-        self.tell(RunEvent::TrialBegan { trial, progress })?;
-        let trial_began_ns = self.fleet.clock.now_ns();
-        self.trial_began_ns = Some(trial_began_ns);
+    /// Does trials that go on at the same time, which most do alone.
+    fn perform(&mut self, trials: &[Trial]) -> Result<Vec<Done>, RunError> {
+        for trial in trials {
+            let due = std::iter::once(trial).chain(self.agenda.due());
+            let progress = Progress {
+                over: self.over,
+                of: self.document.plan.trials.len() + self.agenda.waiting(),
+                left: Some(self.pace.left(due)),
+            };
+            self.tell(RunEvent::TrialBegan { trial, progress })?;
+        }
+        let began_ns = self.fleet.clock.now_ns();
+        self.trial_began_ns = Some(began_ns);
+        let concluded = trial::drive(self.context, self.fleet, trials, self.audience.watch);
+        let took_ns = self.fleet.clock.now_ns() - began_ns;
+        if let Some(trial) = trials.first() {
+            self.pace.note(&trial.timing, took_ns);
+        }
+        let with_trials = trials.iter().zip(concluded);
+        with_trials
+            .map(|(trial, concluded)| self.keep(trial, concluded))
+            .collect()
+    }
+
+    /// Keeps what became of a trial.
+    fn keep(&mut self, trial: &Trial, concluded: trial::Concluded) -> Result<Done, RunError> {
         let trial::Concluded {
             evidence,
             warm_up,
             is_lasting,
             cut_short,
-        } = trial::drive(self.context, self.fleet, trial, self.audience.watch);
-        let took_ns = self.fleet.clock.now_ns() - trial_began_ns;
-        self.pace.note(&trial.timing, took_ns);
+        } = concluded;
         self.over += 1;
         self.context.captures_bytes += captured_bytes(&evidence);
         let record = evidence.record.clone();
+        if self.audience.judge.is_some() {
+            self.so_far.trials.push(record.clone());
+            self.so_far.flows.extend(evidence.flows.iter().cloned());
+            self.so_far.samples.append(evidence.samples.clone());
+        }
         let evidence = Box::new(evidence);
         self.tell(RunEvent::TrialEnded { trial, evidence })?;
         let fate = match record.validity.reason() {
@@ -404,6 +433,10 @@ impl Execution<'_, '_> {
         if lost.is_some() {
             self.leave_out_late_blocks();
         }
+        // Of a fleet the others go on: whoever is lost too often has no part in the rest.
+        if !trial.hosts.is_empty() {
+            return self.go_on_without(trial, lost);
+        }
         let is_needed = || {
             self.agenda
                 .has_next(&self.document.plan, self.fits(Nanos(0)))
@@ -425,6 +458,39 @@ impl Execution<'_, '_> {
             format!("lost host {host}, which did not come back within {wait} s")
         };
         Ok(ControlFlow::Break(Some(why)))
+    }
+
+    /// Goes on with what does not need the host that was `lost`, once that has spoilt a few trials; ends the run where no two
+    /// hosts are left that have something to do.
+    fn go_on_without(
+        &mut self,
+        trial: &Trial,
+        lost: Option<&HostName>,
+    ) -> Result<ControlFlow<Option<String>>, RunError> {
+        for host in &trial.hosts {
+            if lost != Some(host) {
+                self.losses_of.remove(host);
+            }
+        }
+        let Some(host) = lost else {
+            return Ok(ControlFlow::Continue(()));
+        };
+        let losses = self.losses_of.entry(host.clone()).or_default();
+        *losses += 1;
+        if *losses != LOSSES_MAX {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let why = format!("lost host {host} for {LOSSES_MAX} trials in a row");
+        self.fleet.give_up(host);
+        self.agenda
+            .give_up_host(&mut self.document.plan, host, &why);
+        self.tell_plan()?;
+        let fits = self.fits(Nanos(0));
+        Ok(if self.agenda.has_next(&self.document.plan, fits) {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(Some(why))
+        })
     }
 
     /// Gives up an experiment whose flows are not made, and with too many of them, or the last, the run.
@@ -450,7 +516,7 @@ impl Execution<'_, '_> {
     fn await_return(&mut self, host: &HostName) -> Result<bool, WriteError> {
         let deadline_ns = self.fleet.clock.now_ns() + RETURN_WAIT.as_nanos() as u64;
         let mut is_told = false;
-        while let Err(why) = self.refresh() {
+        while let Some(why) = self.refresh().into_iter().next() {
             // A host that answers is back, whatever it says; the next trial says what.
             if why.lost_host().is_none() {
                 return Ok(true);
@@ -469,7 +535,7 @@ impl Execution<'_, '_> {
         Ok(true)
     }
 
-    fn refresh(&mut self) -> Result<(), Reason> {
+    fn refresh(&mut self) -> Vec<Reason> {
         let watch = &mut self.audience.watch;
         let mut queued = |host: &HostName, place| watch(&RunEvent::HostQueued { host, place });
         self.fleet.refresh(self.context.stop, &mut queued)
@@ -477,17 +543,21 @@ impl Execution<'_, '_> {
 
     /// Asks what is open and what is spoilt, where a round has ended.
     fn ask_judge(&mut self, trial: &Trial) -> Result<(), RunError> {
-        let is_asked = trial.replicate >= self.context.request.first_look
-            && self.agenda.ends_round(&self.document.plan, trial);
+        let is_asked = self.agenda.ends_round(&self.document.plan, trial);
         let Some(judge) = self.audience.judge.as_mut().filter(|_| is_asked) else {
             return Ok(());
         };
         self.document.hosts = self.fleet.records();
+        self.so_far.document = self.document.clone();
         let Judgement {
             open,
             spoilt,
             stages,
-        } = judge(&*self.recorder.so_far(&self.document)?);
+        } = judge(&self.so_far);
+        self.so_far.samples = Samples::default();
+        if trial.replicate < self.context.request.first_look {
+            return Ok(());
+        }
         self.agenda.handle_spoilt(&self.document.plan, spoilt);
         self.agenda.handle_open(&mut self.document.plan, open);
         let fits = self.fits(Nanos(0));
@@ -546,6 +616,10 @@ impl Pace {
 
     fn left<'a>(&self, trials: impl Iterator<Item = &'a Trial>) -> Nanos {
         let beyond = self.beyond();
-        Nanos(trials.map(|trial| trial.timing.total().0 + beyond.0).sum())
+        Nanos(
+            agenda::in_turn(trials)
+                .map(|trial| trial.timing.total().0 + beyond.0)
+                .sum(),
+        )
     }
 }

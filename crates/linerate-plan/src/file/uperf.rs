@@ -121,6 +121,7 @@ fn draft(source: &Source<'_>, profile: &RawProfile) -> Result<Draft, ReadError> 
         probes: Default::default(),
         search: None,
         refinement: None,
+        pairs: None,
     };
     let budget = BudgetHints::fixed(&experiment);
     Ok(Draft { experiment, budget })

@@ -55,6 +55,7 @@ pub fn document(trials: u32) -> RunDocument {
         probes: Default::default(),
         search: None,
         refinement: None,
+        pairs: None,
     };
     let trial = |at| Trial {
         id: TrialId(at),
@@ -64,6 +65,8 @@ pub fn document(trials: u32) -> RunDocument {
         seed: u64::from(at),
         workload: workload.clone(),
         beside: Vec::new(),
+        hosts: Vec::new(),
+        step: 0,
         timing,
     };
     RunDocument {

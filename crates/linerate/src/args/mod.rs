@@ -12,6 +12,8 @@ use linerate_model::network::Network;
 use linerate_model::probe::SampleRate;
 use linerate_model::{BitsPerSec, Bytes, Nanos};
 
+/// `linerate fleet`.
+mod fleet;
 /// Flags of the catalogue of parameters, as they were typed.
 mod given;
 /// What to type instead.
@@ -29,6 +31,7 @@ mod trace;
 /// `linerate watch`.
 mod watch;
 
+pub use fleet::{FleetCheckArgs, FleetCommand, FleetCommandArgs, FleetFileArgs, FleetRunArgs};
 pub use given::Typed;
 pub use peer::{PeerArgs, PeerChoice};
 pub use run::{OF_IPERF3, RATE_UNITS, RunArgs};
@@ -76,6 +79,8 @@ pub enum Command {
     Compare(CompareArgs),
     /// Say how many CPUs a rate asks for, by what a stored run measured
     Capacity(CapacityArgs),
+    /// Measure between many hosts: all to one, pairs, permutations, each with each
+    Fleet(FleetCommandArgs),
     /// Explain TCP from captures: pcap, pcapng
     Trace(TraceArgs),
     /// Create, use and remove a network of virtual hosts on this machine

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::anyhow;
+use linerate_analyze::groups::{Known, Reduced};
 use linerate_controller::{Audience, Fleet, Judgement, Recorder, RunRequest, execute};
 use linerate_model::analysis::Analysis;
 use linerate_model::experiment::Level;
@@ -25,21 +26,23 @@ pub fn run(
     stop: &AtomicBool,
 ) -> CmdResult {
     let mut progress = term::progress::PlanProgress::new(&request.plan);
+    let mut known = Known::default();
     let audience = Audience {
         watch: &mut |event| progress.take(event),
-        judge: Some(&mut judge),
+        judge: Some(&mut |recording| judge(recording, &mut known)),
     };
     let driven = drive(request, fleet, Some(directory), stop, audience);
     progress.clear();
     let Driven { recording, unkept } = driven?;
     let interrupted = stop.load(Ordering::Relaxed);
-    let analysis = bundle::analysis(&recording, directory);
+    let reduced = Reduced::of(&recording);
+    let analysis = bundle::analysis(&reduced, directory);
     // What a disk that is full now cannot take is not lost.
     show(&recording, &analysis, &directory.join("report.html"));
     if let Some(failure) = unkept {
         return Err(failure);
     }
-    report(directory, &recording, &analysis)?;
+    report(directory, &reduced, &analysis)?;
     let trust = analysis.trust.map_or(TrustLevel::Good, |trust| trust.level);
     let exit = bundle::exit_of(&recording, trust, interrupted);
     let verdicts = gate.judge(&recording);
@@ -50,8 +53,8 @@ pub fn run(
 }
 
 /// Writes the report of a run that was shown already.
-pub fn report(directory: &Path, recording: &Recording, analysis: &Analysis) -> CmdResult<PathBuf> {
-    bundle::write(directory, recording, analysis).map_err(|failure| {
+pub fn report(directory: &Path, reduced: &Reduced<'_>, analysis: &Analysis) -> CmdResult<PathBuf> {
+    bundle::write(directory, reduced, analysis).map_err(|failure| {
         let typed = quoted_path(directory);
         Failure::failed(failure.error).next(format!(
             "the result is above, and what was measured is in {}; once there is disk space, \
@@ -169,17 +172,18 @@ fn kept(directory: &Path, error: anyhow::Error) -> Failure {
 }
 
 /// Returns which experiments another block may still decide, which trials are spoilt, and what searches measure next.
-fn judge(recording: &Recording) -> Judgement {
-    let (next, searching) = linerate_analyze::adaptive::next_levels(recording);
+fn judge(recording: &Recording, known: &mut Known) -> Judgement {
+    let reduced = Reduced::with(recording, known);
+    let (next, searching) = linerate_analyze::adaptive::next_levels(&reduced);
     let plan = &recording.document.plan;
     let stage = |(name, level): &(String, Level)| {
         // A level that makes no workload ends its search, whose answer says that it ended early.
         linerate_plan::extension(plan, plan.experiment(name)?, level).ok()?
     };
-    let open = linerate_analyze::open_experiments(recording);
+    let open = linerate_analyze::open_experiments(&reduced);
     Judgement {
         open: open.into_iter().chain(searching).collect(),
-        spoilt: linerate_analyze::spoilt(recording),
+        spoilt: linerate_analyze::spoilt(&reduced),
         stages: next.iter().filter_map(stage).collect(),
     }
 }

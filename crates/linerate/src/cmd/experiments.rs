@@ -68,7 +68,15 @@ pub fn measure(asked: &Experiments, specs: Vec<HostSpec>, refused: &Refused) -> 
     if asked.dry_run {
         return show(&plan);
     }
-    let kind = if asked.study { "study" } else { "run" };
+    let kind = match asked
+        .drafts
+        .first()
+        .map(|draft| draft.experiment.pairs.is_some())
+    {
+        _ if asked.study => "study",
+        Some(true) => "fleet",
+        _ => "run",
+    };
     let directory = bundle::directory(asked.directory.as_deref(), kind, &moment);
     let (server_cpus, client_cpus) = match &asked.lab {
         Some(_) => lab_fleet::cpus(),
@@ -101,6 +109,7 @@ pub fn measure(asked: &Experiments, specs: Vec<HostSpec>, refused: &Refused) -> 
             None => Repeats::Few,
         },
         every: None,
+        skew_max: asked.skew_max,
         first_look: FIRST_LOOK,
     };
     execute::run(&request, fleet, &directory, &asked.gate, &stop)

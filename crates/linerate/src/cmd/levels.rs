@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::anyhow;
 use linerate_analyze::compared::levels;
+use linerate_analyze::groups::Reduced;
 use linerate_controller::{Audience, Fleet, Judgement, RunEvent};
 use linerate_model::compared::Compared;
 use linerate_model::finding::TrustLevel;
@@ -69,8 +70,9 @@ pub fn measure(asked: &Measurement, fleet: Fleet, stop: &AtomicBool) -> CmdResul
         return Err(failure);
     }
     if let Some(directory) = directory {
-        let analysis = bundle::analysis(&recording, directory);
-        let report = execute::report(directory, &recording, &analysis)?;
+        let reduced = Reduced::of(&recording);
+        let analysis = bundle::analysis(&reduced, directory);
+        let report = execute::report(directory, &reduced, &analysis)?;
         term::note(&format!("report in {}", report.display()));
     }
     let trust = compared

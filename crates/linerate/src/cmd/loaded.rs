@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::anyhow;
+use linerate_analyze::groups::Reduced;
 use linerate_analyze::loaded::Loaded;
 use linerate_controller::{Audience, Fleet, RunEvent};
 
@@ -54,8 +55,9 @@ pub(super) fn measure(
         return Err(failure);
     }
     if let Some(directory) = directory {
-        let analysis = bundle::analysis(&recording, directory);
-        let file = report(directory, &recording, &analysis)?;
+        let reduced = Reduced::of(&recording);
+        let analysis = bundle::analysis(&reduced, directory);
+        let file = report(directory, &reduced, &analysis)?;
         term::note(&format!("report in {}", file.display()));
     }
     let exit = bundle::exit_of(&recording, result.trust, is_interrupted);

@@ -4,6 +4,8 @@
 pub mod capacity;
 /// `linerate compare`.
 pub mod compare;
+/// `linerate fleet`.
+pub mod fleet;
 /// `linerate lab`.
 pub mod lab;
 /// `linerate man`.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
-use linerate_analyze::groups;
+use linerate_analyze::groups::Reduced;
 use linerate_model::plan::Plan;
 use linerate_model::run::{Recording, server_program};
 use linerate_report::Extent;
@@ -26,12 +26,9 @@ pub fn report(args: &ReportArgs) -> CmdResult {
     }
     check(args)?;
     let recording = bundle::read(&args.bundle)?;
+    let reduced = Reduced::of(&recording);
     let analysis = || {
-        let analysis = if args.published {
-            linerate_analyze::analyze_with_published(&recording)
-        } else {
-            linerate_analyze::analyze(&recording)
-        };
+        let analysis = linerate_analyze::analyze_reduced(&reduced, args.published);
         bundle::with_captures(analysis, &recording, &args.bundle)
     };
     let extent = if args.full {
@@ -46,7 +43,7 @@ pub fn report(args: &ReportArgs) -> CmdResult {
                 linerate_store::write_report(&args.bundle, &html())?
             } else {
                 // As it is kept, with its results beside it.
-                bundle::write(&args.bundle, &recording, &analysis())?
+                bundle::write(&args.bundle, &reduced, &analysis())?
             };
             return told(&file);
         }
@@ -63,7 +60,7 @@ pub fn report(args: &ReportArgs) -> CmdResult {
         ReportFormat::Html => html(),
         ReportFormat::Markdown => linerate_report::markdown(&analysis(), extent),
         ReportFormat::Json => linerate_report::json(&analysis()),
-        ReportFormat::Csv => linerate_store::results_csv(&groups::outcomes(&recording)),
+        ReportFormat::Csv => linerate_store::results_csv(&reduced.outcomes()),
     };
     let form = match args.format {
         ReportFormat::Json => Form::Json,
@@ -203,7 +200,7 @@ fn replay_several(args: &ReportArgs, form: ReplayForm, recording: &Recording) ->
         let compared = linerate_analyze::compared::levels(recording);
         super::levels::show(&compared, meant::replayed(form));
     } else {
-        let analysis = bundle::analysis(recording, &args.bundle);
+        let analysis = bundle::analysis(&Reduced::of(recording), &args.bundle);
         execute::show(recording, &analysis, &args.bundle.join("report.html"));
     }
     Ok(Exit::Ok)

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::anyhow;
 use linerate_agent::foreign::iperf3_peer::Iperf3Peer;
+use linerate_analyze::groups::Reduced;
 use linerate_analyze::precision::Precision;
 use linerate_analyze::single::Single;
 use linerate_controller::{Audience, Fleet, Judgement, RunEvent};
@@ -291,8 +292,9 @@ fn conclude(
         }
     }
     if let Some(directory) = kept {
-        let analysis = bundle::analysis(recording, directory);
-        let report = super::execute::report(directory, recording, &analysis)?;
+        let reduced = Reduced::of(recording);
+        let analysis = bundle::analysis(&reduced, directory);
+        let report = super::execute::report(directory, &reduced, &analysis)?;
         term::note(&format!("report in {}", report.display()));
         if !asked.output.iperf3 {
             captures(recording, directory);

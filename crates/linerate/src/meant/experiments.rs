@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use linerate_model::Nanos;
 use linerate_model::experiment::{Cell, Experiment, Factor, Level};
+use linerate_model::fleet::Fleet;
 use linerate_model::manner::{Named, Transport};
 use linerate_model::margin::Margins;
 use linerate_model::probe::Probes;
@@ -13,7 +14,7 @@ use linerate_plan::{Draft, SEARCH_REPLICATES_MIN, SearchError, Single};
 use super::lab::{self, LabAsked, lab};
 use super::measurement::{WITHOUT_PEER, timing};
 use super::{check_peer, check_tls};
-use crate::args::{GateArgs, RunArgs, StudyArgs};
+use crate::args::{FleetRunArgs, GateArgs, RunArgs, StudyArgs};
 use crate::exit::{CmdResult, Failure};
 use crate::gate::Gate;
 use crate::hosts::{ForeignServer, HostsAsked};
@@ -56,6 +57,8 @@ pub struct Experiments {
     pub hosts: HostsAsked,
     /// The lab to make, where one is asked for.
     pub lab: Option<LabAsked>,
+    /// How far apart the first payloads of a fleet may be; absent for a part of the window.
+    pub skew_max: Option<Nanos>,
     /// Directory of the bundle; named after the time where none is asked for.
     pub directory: Option<PathBuf>,
     /// Whether only the plan is made.
@@ -93,6 +96,36 @@ pub fn study(args: &StudyArgs) -> CmdResult<Experiments> {
         margins: args.margins.margins(),
         hosts,
         lab: (args.lab).map(|preset| lab(preset, &args.lab_link, &drafts)),
+        skew_max: None,
+        directory: args.out.clone(),
+        dry_run: args.dry_run,
+        gate: gate_of(&args.gate, &drafts)?,
+        drafts,
+    })
+}
+
+/// Returns the experiment `draft` of a fleet as the flags of `linerate fleet run` mean it.
+pub fn fleet(
+    args: &FleetRunArgs,
+    fleet: &Fleet,
+    draft: Draft,
+    seed: u64,
+) -> CmdResult<Experiments> {
+    let file = &args.fleet.file;
+    check_tls(&args.fleet.hosts.tls)?;
+    let drafts = vec![draft];
+    Ok(Experiments {
+        study: false,
+        quick: false,
+        label: format!("linerate fleet run --fleet {}", quoted_path(file)),
+        budget: args.budget,
+        may_take_longer: false,
+        seed: Some(seed),
+        probes: Probes::default(),
+        margins: args.margins.margins(),
+        hosts: super::fleet_hosts(&args.fleet, fleet)?,
+        lab: None,
+        skew_max: fleet.skew_max,
         directory: args.out.clone(),
         dry_run: args.dry_run,
         gate: gate_of(&args.gate, &drafts)?,
@@ -169,6 +202,7 @@ fn of_run(args: &RunArgs, typed: &str, draft: Draft) -> CmdResult<Experiments> {
         margins: args.margins.margins(),
         hosts,
         lab: preset.map(|preset| lab(preset, &args.plan.lab_link, &drafts)),
+        skew_max: None,
         directory: args.output.out.clone(),
         dry_run: false,
         gate: gate_of(&args.gate, &drafts)?,

@@ -223,6 +223,7 @@ pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
         repeats: Repeats::None,
         first_look: *runs.start(),
         every,
+        skew_max: None,
     };
     Ok(Measurement {
         request,

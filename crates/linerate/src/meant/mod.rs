@@ -6,9 +6,10 @@
 use anyhow::anyhow;
 use linerate_agent::api::PORT_DEFAULT;
 use linerate_agent::foreign::iperf3_peer::Padding;
+use linerate_model::fleet::Fleet;
 use linerate_model::run::Admission;
 
-use crate::args::{FleetArgs, PeerArgs, PeerChoice, TlsArgs};
+use crate::args::{FleetArgs, FleetFileArgs, PeerArgs, PeerChoice, TlsArgs};
 use crate::exit::{CmdResult, Failure};
 use crate::hosts::{Family, ForeignServer, HostsAsked, Judge, Login, TrustAsked};
 use crate::shell::quoted;
@@ -27,7 +28,7 @@ mod lab;
 mod measurement;
 
 pub use documents::{asked, printed, replayed};
-pub use experiments::{Experiments, experiment, searched, study};
+pub use experiments::{Experiments, experiment, fleet, searched, study};
 pub use lab::{LAB_CLIENTS, LabAsked, Links};
 pub use measurement::{
     Measurement, check_iperf3_document, check_iperf3_server, form, interval, measurement,
@@ -57,6 +58,31 @@ pub fn hosts(server: Option<&str>, fleet: &FleetArgs, peer: Option<&PeerArgs>) -
         },
         foreign,
     }
+}
+
+/// Returns how the hosts of `fleet` are reached: flags say more than its file.
+pub fn fleet_hosts(args: &FleetFileArgs, fleet: &Fleet) -> CmdResult<HostsAsked> {
+    let flags = [
+        ("--client", !args.hosts.clients.is_empty()),
+        ("--bind (-B)", args.hosts.bind.is_some()),
+    ];
+    check_idle(
+        &flags,
+        "runs with one server",
+        "name hosts and addresses in the fleet file",
+    )?;
+    let mut asked = hosts(None, &args.hosts, None);
+    asked.port = args.hosts.port.or(fleet.port).unwrap_or(PORT_DEFAULT);
+    asked.token_file = asked.token_file.or_else(|| {
+        // It is named from where the fleet file is.
+        let beside = args
+            .file
+            .parent()
+            .map(|folder| folder.to_owned())
+            .unwrap_or_default();
+        fleet.token_file.as_ref().map(|file| beside.join(file))
+    });
+    Ok(asked)
 }
 
 fn foreign(peer: &PeerArgs) -> Option<ForeignServer> {

@@ -17,6 +17,8 @@ use crate::exit::Failure;
 pub mod capacity;
 /// Failures for programs.
 pub mod failure;
+/// A fleet that was asked who it is.
+pub mod fleet;
 /// A named lab.
 pub mod lab;
 /// Latency alone and under load.

@@ -205,10 +205,7 @@ fn a_server_that_does_something_else_is_named_with_what_it_did() {
         };
         vec![set_up(), counts.encode()]
     };
-    check(
-        vec![yes, liar],
-        &["18446744073709551615 bytes", "sent"],
-    );
+    check(vec![yes, liar], &["18446744073709551615 bytes", "sent"]);
     let another: Answer =
         || vec![OmniRequest::of(OmniTransport::Tcp, Way::In, Length::Open).encode()];
     check(vec![another], &["answers as no netperf server does"]);

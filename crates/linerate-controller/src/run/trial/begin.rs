@@ -10,8 +10,8 @@ use linerate_model::manner::Transport;
 use linerate_model::plan::Trial;
 use linerate_model::probe::Probes;
 use linerate_model::reason::{HostFailure, Reason};
-use linerate_model::run::{ClockFit, HostPart};
-use linerate_model::{BitsPerSec, Nanos};
+use linerate_model::run::{ClockFit, HostPart, HostRecord};
+use linerate_model::{BitsPerSec, HostName, Nanos};
 
 use super::super::assign::{Terms, assignments};
 use super::super::instants::{Instants, instants};
@@ -31,6 +31,53 @@ const LOOK_SOON_NS: (u64, u64) = (200_000, 5_000_000);
 const PATIENCE_STEP: u64 = 8;
 const PATIENCE_MAX: u64 = 64;
 
+/// Makes the flows of all `attempts` but those that hosts spoil which have `failed`, agrees on instants that are the same for
+/// those that have theirs, and starts these; returns of each whether it has begun.
+pub(super) fn begin(attempts: &mut [Attempt<'_>], failed: &[Reason]) -> Vec<Result<(), Reason>> {
+    let mut patience = 1;
+    loop {
+        let begun = begin_with(attempts, failed, patience);
+        let is_late = |begun: &Result<(), Reason>| {
+            let failure = begun.as_ref().err().and_then(Reason::host_failure);
+            failure == Some(HostFailure::Late)
+        };
+        if patience >= PATIENCE_MAX || !begun.iter().any(is_late) {
+            return begun;
+        }
+        // Nothing was measured yet: once more from the beginning, with more notice.
+        for attempt in &mut *attempts {
+            attempt.abort();
+            attempt.participants = attempt.assigned();
+        }
+        patience *= PATIENCE_STEP;
+    }
+}
+
+fn begin_with(
+    attempts: &mut [Attempt<'_>],
+    failed: &[Reason],
+    patience: u64,
+) -> Vec<Result<(), Reason>> {
+    let Some(clock) = attempts.first().map(|attempt| &attempt.fleet.clock) else {
+        return Vec::new();
+    };
+    let made = clock.together(&mut *attempts, |attempt| match attempt.spoilt_by(failed) {
+        Some(why) => Err(why),
+        None => attempt.make_flows(),
+    });
+    let with_flows = attempts.iter().zip(&made).filter(|(_, made)| made.is_ok());
+    let instants = with_flows.map(|(attempt, _)| attempt.instants(patience));
+    let Some(at) = instants.reduce(Instants::of_both) else {
+        return made;
+    };
+    let with_result = attempts.iter_mut().zip(made);
+    clock.together(with_result, |(attempt, made)| {
+        made?;
+        attempt.at = at;
+        attempt.start()
+    })
+}
+
 impl<'a> Attempt<'a> {
     /// Returns an attempt at `trial` of which nothing has been done yet.
     pub(super) fn new(run: RunContext<'a>, fleet: &'a Fleet, trial: &'a Trial) -> Self {
@@ -42,32 +89,14 @@ impl<'a> Attempt<'a> {
             probes: experiment.map_or(Probes::default(), |experiment| experiment.probes),
             participants: Vec::new(),
             at: instants(fleet.clock.now_ns(), &trial.timing, &[], 0, 1),
-            inventories: Vec::new(),
         };
         attempt.participants = attempt.assigned();
         attempt.at = attempt.instants(1);
         attempt
     }
 
-    /// Makes the flows, agrees on the instants and starts.
-    pub(super) fn begin(&mut self) -> Result<(), Reason> {
-        let mut patience = 1;
-        loop {
-            match self.begin_with(patience) {
-                Err(why)
-                    if why.host_failure() == Some(HostFailure::Late) && patience < PATIENCE_MAX =>
-                {
-                    // Nothing was measured yet: once more from the beginning, with more notice.
-                    self.abort();
-                    self.participants = self.assigned();
-                    patience *= PATIENCE_STEP;
-                }
-                begun => return begun,
-            }
-        }
-    }
-
-    fn begin_with(&mut self, patience: u64) -> Result<(), Reason> {
+    /// Makes the flows.
+    fn make_flows(&mut self) -> Result<(), Reason> {
         let Some((server, clients)) = self.participants.split_first_mut() else {
             return Err(Reason::NoServer);
         };
@@ -80,8 +109,11 @@ impl<'a> Attempt<'a> {
         }
         let clock = &self.fleet.clock;
         each(clock, clients, |client| client.prepare(timing).map(drop))?;
-        self.await_flows()?;
-        self.at = self.instants(patience);
+        self.await_flows()
+    }
+
+    /// Starts at the instants that were agreed on.
+    fn start(&mut self) -> Result<(), Reason> {
         let (clock, at) = (&self.fleet.clock, self.at);
         each(clock, &mut self.participants, |one| {
             let asked_ns = clock.now_ns();
@@ -159,12 +191,10 @@ impl<'a> Attempt<'a> {
 
     /// Returns the hosts that have flows in this trial with their parts, the server first.
     fn assigned(&self) -> Vec<Participant<'a>> {
-        let (fleet, trial, request) = (self.fleet, self.trial, self.run.request);
-        let is_server = |member: &&Member| member.record.part == HostPart::Server;
-        let Some(server) = fleet.members.iter().find(is_server) else {
+        let (trial, request) = (self.trial, self.run.request);
+        let Some((server, clients)) = self.hosts() else {
             return Vec::new();
         };
-        let clients = fleet.clients_for(&trial.workload);
         let binds: Vec<Option<String>> = clients
             .iter()
             .map(|member| member.spec.bind.map(bind_text))
@@ -173,7 +203,7 @@ impl<'a> Attempt<'a> {
             .probes
             .capture
             .and_then(|asked| files::options(asked, self.run.captures_bytes, 1 + clients.len()));
-        let over_loopback = capture.is_some() && is_over_loopback(&fleet.records());
+        let over_loopback = capture.is_some() && is_over_loopback(&self.records());
         let terms = Terms {
             server_data: &server.data_socket(),
             binds: &binds,
@@ -204,6 +234,29 @@ impl<'a> Attempt<'a> {
             .collect()
     }
 
+    /// Returns the host that takes up the flows of the trial, and those that open them: the ones that it names, or those of
+    /// the run by their parts.
+    fn hosts(&self) -> Option<(&'a Member, Vec<&'a Member>)> {
+        let members = &self.fleet.members;
+        let named = |name: &HostName| members.iter().find(|member| member.record.name == *name);
+        if let Some((server, clients)) = self.trial.hosts.split_first() {
+            let clients: Option<Vec<&Member>> = clients.iter().map(named).collect();
+            return named(server).zip(clients);
+        }
+        let is_server = |member: &&Member| member.record.part == HostPart::Server;
+        let server = members.iter().find(is_server)?;
+        Some((server, self.fleet.clients_for(&self.trial.workload)))
+    }
+
+    /// Returns what the run's document says of them.
+    fn records(&self) -> Vec<HostRecord> {
+        let Some((server, clients)) = self.hosts().filter(|_| !self.trial.hosts.is_empty()) else {
+            return self.fleet.records();
+        };
+        let all = std::iter::once(server).chain(clients);
+        all.map(|member| member.record.clone()).collect()
+    }
+
     /// Returns the CPUs of both ends, and who chose them.
     fn pinned(&self) -> Pinned {
         let request = self.run.request;
@@ -226,7 +279,7 @@ impl<'a> Attempt<'a> {
         let Placing::Auto { cpus } = &request.placing else {
             return as_asked(Placement::AsAsked);
         };
-        let records = self.fleet.records();
+        let records = self.records();
         if !is_one_machine(&records) {
             return as_asked(Placement::NearLink);
         }

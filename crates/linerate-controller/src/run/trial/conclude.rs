@@ -1,8 +1,8 @@
 //! What a trial left: its evidence, and whether it may be averaged.
 
+use std::collections::BTreeMap;
 use std::mem::take;
 
-use linerate_agent::api::Inventory;
 use linerate_model::capture::TrialCapture;
 use linerate_model::flag::{Note, TrialFlag};
 use linerate_model::metric::Metric;
@@ -20,12 +20,8 @@ use super::participant::{Gathered, Participant, TrialAgent, since};
 use super::{Attempt, Concluded, TrafficEnd};
 
 impl Attempt<'_> {
-    /// Puts together what the hosts handed in and decides whether it may be averaged; returns what hosts
-    /// have beside it.
-    pub(super) fn conclude(
-        self,
-        ended: Result<TrafficEnd, Reason>,
-    ) -> (Concluded, Vec<Option<Inventory>>) {
+    /// Puts together what the hosts handed in and decides whether it may be averaged.
+    pub(super) fn conclude(self, ended: Result<TrafficEnd, Reason>) -> Concluded {
         let (trial, at) = (self.trial.id, self.at);
         let measure = self.trial.timing.measure;
         let window = match ended {
@@ -48,7 +44,7 @@ impl Attempt<'_> {
             profiles: Vec::new(),
             captures: Vec::new(),
         };
-        let uncertainty_ns = skew_uncertainty(&self.participants);
+        let uncertainty_ns = skew_uncertainty(self.participants.iter());
         // A volume may take less time than a host needs to begin; rates use the true instants.
         let is_timed = matches!(&ended, Ok(end) if *end != TrafficEnd::AllSent);
         let is_whole = matches!(ended, Ok(TrafficEnd::Planned | TrafficEnd::AllSent));
@@ -132,15 +128,34 @@ impl Attempt<'_> {
             .next()
             .map(|why| ended_by.unwrap_or(why));
         evidence.record.validity = first.map_or(Validity::Valid, Validity::Invalid);
-        let concluded = Concluded {
+        Concluded {
             evidence,
             warm_up: Nanos(at.begin_ns.saturating_sub(at.start_ns)),
             is_lasting,
             cut_short: cut_short
                 .filter(|_| is_cut_short)
                 .map(|flag| flag.to_string()),
-        };
-        (concluded, self.inventories)
+        }
+    }
+}
+
+/// Says of the trials of a fleet that went on at the same time how far apart the first payloads of all of them were, which is
+/// known to `uncertainty_ns`, and refuses them where that is more than `most`.
+pub(super) fn in_step(concluded: &mut [Concluded], uncertainty_ns: u64, most: Nanos) {
+    let valid = concluded
+        .iter()
+        .filter(|one| one.evidence.record.is_valid());
+    let Some(skew_ns) = start_skew(valid.flat_map(|one| &one.evidence.flows)) else {
+        return;
+    };
+    let least = Nanos(skew_ns.saturating_sub(uncertainty_ns));
+    for one in concluded {
+        let record = &mut one.evidence.record;
+        record.start_skew_ns = Some(skew_ns);
+        record.start_skew_uncertainty_ns = Some(uncertainty_ns);
+        if record.is_valid() && least > most {
+            record.validity = Validity::Invalid(Reason::Skewed { least, most });
+        }
     }
 }
 
@@ -218,23 +233,25 @@ fn reads(host: &HostName, gathered: &Gathered) -> u64 {
 }
 
 /// Returns the spread of the instants at which sending ends moved their first payload.
-fn start_skew(flows: &[FlowRecord]) -> Option<u64> {
+fn start_skew<'f>(flows: impl IntoIterator<Item = &'f FlowRecord>) -> Option<u64> {
     let sending = flows
-        .iter()
+        .into_iter()
         .filter(|flow| matches!(flow.part, Part::Sender | Part::Requester));
     let first: Vec<i64> = sending.filter_map(|flow| flow.first_payload_ns).collect();
     Some(first.iter().max()?.abs_diff(*first.iter().min()?))
 }
 
-/// Returns how well that spread is known. Flows of one host share its clock, so theirs needs none.
-fn skew_uncertainty(participants: &[Participant<'_>]) -> u64 {
-    let senders = participants.iter().filter(|one| one.sends());
-    let uncertainties: Vec<u64> = senders
-        .map(|one| one.agent.clock().uncertainty_ns)
-        .collect();
+/// Returns how well that spread is known: each of two hosts' clocks may be off by its own uncertainty. Flows of one host
+/// share its clock, so theirs needs none.
+pub(super) fn skew_uncertainty<'p>(participants: impl Iterator<Item = &'p Participant<'p>>) -> u64 {
+    let senders = participants.filter(|one| one.sends());
+    let by_host = senders.map(|one| (one.agent.host(), one.agent.clock().uncertainty_ns));
+    let by_host: BTreeMap<_, _> = by_host.collect();
+    let mut uncertainties: Vec<u64> = by_host.into_values().collect();
+    uncertainties.sort_unstable();
     match uncertainties.as_slice() {
+        [.., one, other] => one.saturating_add(*other),
         [] | [_] => 0,
-        several => several.iter().copied().max().unwrap_or(0),
     }
 }
 

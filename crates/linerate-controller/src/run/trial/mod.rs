@@ -9,7 +9,6 @@
 
 use std::sync::atomic::AtomicBool;
 
-use linerate_agent::api::Inventory;
 use linerate_model::plan::Trial;
 use linerate_model::probe::Probes;
 use linerate_model::reason::Reason;
@@ -33,6 +32,10 @@ mod follow;
 mod participant;
 
 use participant::Participant;
+
+/// Flows of a fleet that begin further apart than one part in so many of the window were not in force together for it: as much
+/// as a host may be late in reading its edge.
+const SKEW_PART: u64 = 10;
 
 /// How the traffic of a trial ended.
 #[derive(Debug, Clone, PartialEq)]
@@ -82,35 +85,66 @@ struct Attempt<'a> {
     participants: Vec<Participant<'a>>,
     /// Estimated until all flows exist.
     at: Instants,
-    /// What hosts have that were not asked before.
-    inventories: Vec<Option<Inventory>>,
 }
 
-/// Drives one trial to its end.
+/// Drives trials that go on at the same time to their ends.
 pub(super) fn drive(
     run: RunContext<'_>,
     fleet: &mut Fleet,
-    trial: &Trial,
+    trials: &[Trial],
     watch: &mut dyn FnMut(&RunEvent<'_>),
-) -> Concluded {
+) -> Vec<Concluded> {
     let mut queued = |host: &HostName, place| watch(&RunEvent::HostQueued { host, place });
-    let refreshed = fleet.keep_fresh(run.stop, &mut queued);
-    let mut attempt = Attempt::new(run, fleet, trial);
-    let ended = refreshed.and_then(|()| attempt.run(watch));
-    if matches!(ended, Err(_) | Ok(TrafficEnd::Lost(_))) {
-        attempt.abort();
+    let failed = fleet.keep_fresh(run.stop, &mut queued);
+    let fleet_now = &*fleet;
+    let attempts = trials
+        .iter()
+        .map(|trial| Attempt::new(run, fleet_now, trial));
+    let mut attempts: Vec<Attempt<'_>> = attempts.collect();
+    let begun = begin::begin(&mut attempts, &failed);
+    // All threads there are have been made, and workers wait for the start.
+    let inventories = if begun.iter().any(Result::is_ok) {
+        fleet_now.survey()
+    } else {
+        Vec::new()
+    };
+    let with_begun = attempts.iter_mut().zip(begun);
+    let ended = match with_begun.len() {
+        1 => with_begun
+            .map(|(attempt, begun)| begun.and_then(|()| attempt.follow(watch)))
+            .collect(),
+        // What all of them show at the same time nobody could read.
+        _ => fleet_now.clock.together(with_begun, |(attempt, begun)| {
+            begun.and_then(|()| attempt.follow(&mut |_| {}))
+        }),
+    };
+    let all = attempts.iter().flat_map(|attempt| &attempt.participants);
+    let uncertainty_ns = conclude::skew_uncertainty(all);
+    let mut concluded = Vec::with_capacity(attempts.len());
+    for (attempt, ended) in attempts.into_iter().zip(ended) {
+        if matches!(ended, Err(_) | Ok(TrafficEnd::Lost(_))) {
+            attempt.abort();
+        }
+        concluded.push(attempt.conclude(ended));
     }
-    let (concluded, inventories) = attempt.conclude(ended);
+    if let Some(trial) = trials.first().filter(|trial| !trial.hosts.is_empty()) {
+        let most = run
+            .request
+            .skew_max
+            .unwrap_or(Nanos(trial.timing.measure.0 / SKEW_PART));
+        conclude::in_step(&mut concluded, uncertainty_ns, most);
+    }
     fleet.take_over(inventories);
     concluded
 }
 
 impl Attempt<'_> {
-    fn run(&mut self, watch: &mut dyn FnMut(&RunEvent<'_>)) -> Result<TrafficEnd, Reason> {
-        self.begin()?;
-        // All threads there are have been made, and workers wait for the start.
-        self.inventories = self.fleet.survey();
-        self.follow(watch)
+    /// Returns which of the reasons that kept hosts from being refreshed spoils the trial: one that is of its own hosts, or
+    /// of none.
+    fn spoilt_by(&self, failed: &[Reason]) -> Option<Reason> {
+        let is_own = |host: &HostName| self.participants.iter().any(|one| one.agent.host() == host);
+        let mut failed = failed.iter();
+        failed.find(|why| why.host().is_none_or(is_own)).cloned()
     }
 
     /// Ends the trial on all hosts. Agents that cannot be told end it by its deadlines.

@@ -1,0 +1,128 @@
+//! A fleet: hosts by name, how they are reached, and who puts agents there.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::HostName;
+use crate::manner::Named;
+use crate::unit::Nanos;
+
+/// The most hosts of a fleet: an allocation of the largest clusters that Slurm runs.
+pub const FLEET_HOSTS_MAX: usize = 10_000;
+
+/// A checked `fleet.toml`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fleet {
+    /// What it is called in reports; the name of its file where it says nothing.
+    pub name: Option<String>,
+    /// Port of agents that name none.
+    pub port: Option<u16>,
+    /// File with the token that the agents know, where they run already.
+    pub token_file: Option<PathBuf>,
+    /// How far apart the first payloads of a trial's hosts may be.
+    pub skew_max: Option<Nanos>,
+    /// Who puts agents there.
+    pub launch: Launch,
+    /// Its hosts, in the order of the file.
+    pub hosts: Vec<FleetHost>,
+}
+
+/// A host of a fleet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FleetHost {
+    /// Its name in the run.
+    pub name: HostName,
+    /// `HOST[:PORT]` of its agent, or what its launcher calls it.
+    pub control: String,
+    /// Addresses of its devices for payload, the first one first; that of its agent where there are none.
+    pub data: Vec<std::net::IpAddr>,
+    /// What it may be.
+    pub role: Role,
+    /// The groups that it belongs to: a rack, a switch, a generation.
+    pub groups: Vec<String>,
+}
+
+/// What a host of a fleet may be in a trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Role {
+    /// Whatever the pattern makes of it.
+    #[default]
+    Any,
+    /// It only takes up flows.
+    Server,
+    /// It only opens them.
+    Client,
+}
+
+impl Named for Role {
+    const NAMES: &'static [(&'static str, Self)] = &[
+        ("any", Self::Any),
+        ("server", Self::Server),
+        ("client", Self::Client),
+    ];
+}
+
+/// Who puts agents on the hosts of a fleet.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Launch {
+    /// They run already.
+    #[default]
+    Agent,
+    /// OpenSSH, with its own configuration.
+    Ssh(SshLaunch),
+    /// Slurm, inside an allocation or by making one.
+    Slurm(SlurmLaunch),
+    /// Kubernetes, by `kubectl`.
+    Kubernetes(KubernetesLaunch),
+}
+
+/// How OpenSSH puts agents somewhere.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SshLaunch {
+    /// The user there; that of its configuration where it says none.
+    pub user: Option<String>,
+    /// Its configuration file; the usual one where it says none.
+    pub config: Option<PathBuf>,
+    /// Hosts on the way (`ssh -J`).
+    pub jump: Option<String>,
+    /// Further options (`ssh -o`).
+    pub options: Vec<String>,
+    /// The program that is copied there; this one where it says none.
+    pub program: Option<PathBuf>,
+    /// The directory there that it is copied to.
+    pub directory: Option<String>,
+}
+
+/// How Slurm puts agents somewhere.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SlurmLaunch {
+    /// The partition.
+    pub partition: Option<String>,
+    /// The account.
+    pub account: Option<String>,
+    /// How many nodes an allocation has, where no hosts are named.
+    pub nodes: Option<u32>,
+    /// The time limit, as `sbatch --time` takes it.
+    pub time: Option<String>,
+    /// Further arguments of `srun` and `sbatch`.
+    pub arguments: Vec<String>,
+    /// The program on the nodes; this one where it says none.
+    pub program: Option<PathBuf>,
+}
+
+/// How Kubernetes puts agents somewhere.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct KubernetesLaunch {
+    /// The namespace.
+    pub namespace: Option<String>,
+    /// The image that has the program as its entry point.
+    pub image: Option<String>,
+    /// The context of `kubectl`.
+    pub context: Option<String>,
+    /// Labels of the nodes that it runs on.
+    pub node_selector: std::collections::BTreeMap<String, String>,
+}
