@@ -596,6 +596,12 @@ impl Core {
         }
     }
 
+    /// Returns whether a lease is that of a caller without the token.
+    fn is_guests(&self, lease: &str) -> bool {
+        let leases = lock(&self.leases);
+        leases.find(lease).is_none_or(|lease| lease.asked.guest.is_some())
+    }
+
     /// Returns how many trials of the run with this lease are under way.
     fn trials_of(&self, lease: &str) -> usize {
         let trials = lock(&self.trials);
@@ -691,11 +697,12 @@ impl Core {
     fn trial_over(&self, slot: &TrialSlot) {
         lock(&slot.grant).take();
         lock(&slot.tuned).take();
-        // Who has several under way keeps the results of the last: no limit counts their memory. A trial
+        // A guest that has several under way keeps the results of the last: no limit counts their memory. A trial
         // that was aborted says nothing of those after it.
+        let is_guest = self.is_guests(&slot.lease);
         let mut trials = lock(&self.trials);
         let is_own = |other: &Arc<TrialSlot>| std::ptr::eq(Arc::as_ptr(other), slot);
-        if trials.values().any(is_own) {
+        if is_guest && trials.values().any(is_own) {
             trials.retain(|(lease, _), other| {
                 *lease != slot.lease || is_own(other) || !other.is_over()
             });

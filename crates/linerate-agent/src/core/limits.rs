@@ -28,8 +28,10 @@ use crate::sync::lock;
 
 /// Shortest time between samples that may be asked for.
 const SAMPLE_INTERVAL_NS_MIN: u64 = 1_000_000;
-/// Trials of one run that may be under way at the same time; an honest controller has one.
+/// Trials of one run of a guest that may be under way at the same time; an honest controller has one.
 const TRIALS_UNDER_WAY_MAX: usize = 4;
+/// The same of a run with the token: a host of a fleet has one with each other, to it and from it, where all go on at once.
+const TRIALS_UNDER_WAY_MAX_OF_HOLDERS: usize = 64;
 /// Longest reason for a placement: it becomes a setting of every flow.
 const WHY_CHARS_MAX: usize = 200;
 /// Longest address or name of a device, with a port: a name of DNS has 253 characters.
@@ -61,10 +63,15 @@ impl Core {
     /// Forgets the trials of a run that are over, since their controller has gone on, and refuses
     /// more than an honest one has.
     pub(super) fn make_room(&self, lease: &str) -> Result<(), Refusal> {
+        let most = if self.is_guests(lease) {
+            TRIALS_UNDER_WAY_MAX
+        } else {
+            TRIALS_UNDER_WAY_MAX_OF_HOLDERS
+        };
         let mut trials = lock(&self.trials);
         trials.retain(|key, slot| key.0 != lease || !slot.is_over());
         let under_way = trials.keys().filter(|key| key.0 == lease).count();
-        if under_way >= TRIALS_UNDER_WAY_MAX {
+        if under_way >= most {
             let error = format!("the run has {under_way} trials in progress already");
             return Err(refuse(RefusalCode::Busy, error));
         }
@@ -1222,7 +1229,7 @@ pub(super) mod tests {
             cookie: format!("{trial:032x}"),
             ..receiver(trial)
         };
-        for trial in 1..=TRIALS_UNDER_WAY_MAX as u32 {
+        for trial in 1..=TRIALS_UNDER_WAY_MAX_OF_HOLDERS as u32 {
             core.prepare(&Caller::Trusted, &lease, of_its_own(trial))
                 .unwrap();
         }

@@ -23,7 +23,7 @@ const GIVEN_NS: u64 = 3_000;
 const KEEP_TIMES: u64 = 32;
 
 /// When a worker yields.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct CpuYield {
     sent_bytes: usize,
     /// The clock when it was last asked whether to yield.
@@ -35,6 +35,20 @@ pub(crate) struct CpuYield {
     given: u32,
 }
 
+impl Default for CpuYield {
+    /// One that yields after its first call: of senders that are to begin at the same instant on one CPU each other begins
+    /// a call later, not a slice of the scheduler, which is 3 ms.
+    fn default() -> Self {
+        Self {
+            sent_bytes: GIVE_BYTES,
+            latest_ns: 0,
+            keeps_until_ns: 0,
+            yields: 0,
+            given: 0,
+        }
+    }
+}
+
 impl CpuYield {
     /// Notes that a call sent so many bytes, and yields if that makes enough.
     ///
@@ -43,7 +57,13 @@ impl CpuYield {
         self.sent_bytes += bytes;
         if self.sent_bytes >= GIVE_BYTES {
             self.sent_bytes = 0;
-            self.give(now_ns, std::thread::yield_now);
+            if self.latest_ns == 0 {
+                // What it brings says nothing of receivers.
+                std::thread::yield_now();
+                self.latest_ns = now_ns();
+            } else {
+                self.give(now_ns, std::thread::yield_now);
+            }
         }
     }
 
@@ -111,6 +131,8 @@ mod tests {
     #[test]
     fn small_calls_yield_as_rarely_as_large_ones() {
         let mut way = CpuYield::default();
+        way.sent(1);
+        assert!(way.latest_ns() > 0, "others begin, too");
         for _ in 1..GIVE_BYTES / 128 {
             way.sent(128);
         }
