@@ -21,7 +21,7 @@ use linerate_model::unit::Unit;
 use linerate_model::workload::{Direction, Workload};
 
 use crate::adaptive;
-use crate::chapters::under_load;
+use crate::chapters::{between, under_load};
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::diagnose::{
     Found, HELD_BACK_SHARE_TOLD, RATIO_NS_MIN, What, limiter_of, limits, plateau_cell,
@@ -171,6 +171,9 @@ fn verdict(
         let first = findings.iter().find(decided)?;
         Some(first.claim.trim_end_matches('.').to_owned())
     };
+    if let Some(told) = between::told(dataset) {
+        return told.trim_end_matches('.').to_owned();
+    }
     let is_study = dataset.recording.document.study;
     let mut experiments = dataset.experiments().iter().filter(|_| !is_study);
     let answer = |one| adaptive::told(dataset.recording, one).map(|told| told.answer);
@@ -321,6 +324,12 @@ fn plain(dataset: &Dataset<'_>) -> String {
 }
 
 fn tiles(dataset: &Dataset<'_>, shown: &Shown<'_, '_>) -> Vec<Tile> {
+    if let Some((what, median, notes)) = between::headline(dataset) {
+        let others = [longest_stall(dataset)].into_iter().flatten();
+        return std::iter::once(tile(what, median, notes))
+            .chain(others)
+            .collect();
+    }
     let rate = shown
         .bulk
         .and_then(|cell| throughput(dataset, cell))

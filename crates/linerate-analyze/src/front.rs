@@ -17,6 +17,9 @@ pub(crate) fn title(document: &RunDocument) -> String {
     let server = document.server().map_or("server", |host| &*host.name.0);
     let title = match (document.study, document.plan.experiments.as_slice()) {
         (true, _) => format!("Study of {server}"),
+        (false, [one]) if one.pairs.is_some() => {
+            format!("{}: {}", one.title, counted(document.hosts.len(), "host"))
+        }
         (false, [one]) if !one.factors.is_empty() => format!("{}: {server}", one.title),
         (false, [one]) => format!("Measurement of {server}: {}", traffic(&one.workload)),
         (false, _) => format!("Measurement of {server}"),

@@ -101,6 +101,9 @@ pub mod iperf3;
 /// The result document of one measurement.
 pub mod single;
 
+/// Hosts that measure with each other.
+mod pairs;
+
 /// Trials that should be done once more.
 mod spoilt;
 

@@ -26,8 +26,8 @@ use crate::reduce::{DISTURBED_SHARE_MAX, OTHERS_CPUS_MAX, Outcome, name};
 const RISING: f64 = 1.1;
 /// Robust deviations, of 1.4826 times the median of what trials are from the others of their cell, beyond which a number
 /// was moved.
-const MOVED_DEVIATIONS: f64 = 3.0;
-const DEVIATION_OF_MEDIAN: f64 = 1.4826;
+pub(crate) const MOVED_DEVIATIONS: f64 = 3.0;
+pub(crate) const DEVIATION_OF_MEDIAN: f64 = 1.4826;
 /// Trials of a cell that say what its traffic misses: whoever comes and goes is in one or two.
 const CELL_TRIALS_MIN: usize = 3;
 

@@ -7,13 +7,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::analysis::{Table, TableCell};
+use linerate_model::experiment::Factor;
 use linerate_model::number;
 use linerate_model::setting;
 use linerate_model::unit::Unit;
 use linerate_model::workload::{Part, Setting};
 use linerate_model::{HostName, TrialId};
 
-use crate::chapters::{self, Row, row};
+use crate::chapters::{self, Row, between, row};
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::diagnose::limits;
 use crate::reduce::{describe, name};
@@ -141,13 +142,15 @@ impl<'a> Source<'a> {
 }
 
 fn plain_rows(dataset: &Dataset<'_>) -> Vec<Row> {
-    let mut rows: Vec<Row> = dataset
-        .cells
-        .iter()
+    let rest = |cell: &&CellOutcomes<'_>| !cell.cell.contains_key(&Factor::Pair);
+    let cells = dataset.cells.iter().filter(rest);
+    let mut rows: Vec<Row> = cells
         .take(CELLS_MAX)
         .map(|cell| cell_row(dataset, cell))
         .collect();
-    if dataset.cells.len() > CELLS_MAX {
+    if let Some((what, median, notes)) = between::headline(dataset) {
+        rows.push(row(what, median, notes.join("; ")));
+    } else if dataset.cells.len() > CELLS_MAX {
         let more = number::counted(dataset.cells.len() - CELLS_MAX, "more cell");
         rows.push(row(more, TableCell::Text("in the chapter".to_owned()), ""));
     }

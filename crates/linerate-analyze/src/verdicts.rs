@@ -336,8 +336,9 @@ impl Verdicts {
 /// Returns what the comparisons of `dataset` decide.
 pub(crate) fn decide(dataset: &Dataset<'_>) -> Verdicts {
     let all = dataset.experiments().iter();
-    // Levels that were measured one after the other say what their answer says.
-    let experiments: Vec<&Experiment> = all.filter(|it| !it.is_adaptive()).collect();
+    // Levels that were measured one after the other say what their answer says, and pairs of hosts are no treatments.
+    let has_own = |it: &&Experiment| !it.is_adaptive() && it.pairs.is_none();
+    let experiments: Vec<&Experiment> = all.filter(has_own).collect();
     let mut few = Vec::new();
     let effects = experiments
         .iter()

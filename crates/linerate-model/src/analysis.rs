@@ -187,6 +187,9 @@ pub struct Chapter {
     pub consequence: Option<String>,
     /// How it was measured.
     pub method: String,
+    /// What pairs of hosts came to.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub heat_maps: Vec<HeatMap>,
     /// The pictures.
     pub figures: Vec<Figure>,
     /// The course of trials that findings rest on.
@@ -198,6 +201,40 @@ pub struct Chapter {
     pub findings: Vec<String>,
     /// The trials behind it.
     pub trials: Vec<TrialLine>,
+}
+
+/// A number for each pair of hosts, as a square of colours.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HeatMap {
+    /// Identifier for links, unique in the report.
+    pub id: String,
+    /// Heading: what it shows.
+    pub title: String,
+    /// What a reader should see in it.
+    pub caption: String,
+    /// The hosts, those of the rows and of the columns alike.
+    pub hosts: Vec<String>,
+    /// The unit of the values.
+    pub unit: Unit,
+    /// The median of all.
+    pub median: f64,
+    /// The pairs that were measured.
+    pub cells: Vec<HeatCell>,
+}
+
+/// A pair of a [`HeatMap`].
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HeatCell {
+    /// Who opens the flows, by place: the row.
+    pub from: u32,
+    /// Who takes them up: the column.
+    pub to: u32,
+    /// What was measured.
+    pub value: f64,
+    /// Whether it is slow against the rest.
+    pub is_slow: bool,
 }
 
 /// A trial as the report lists it.

@@ -113,6 +113,9 @@ pub struct HostRecord {
     /// for that; they do not use other hosts, nor other trials this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link_loss_ppm: Option<u32>,
+    /// The groups of a fleet that it belongs to: a rack, a switch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<String>,
     /// The device that data flows use, when known.
     pub link: Option<String>,
     /// Its facts at the start.

@@ -42,6 +42,7 @@ pub fn chapter(captures: &[TracedCapture<'_>]) -> Chapter {
         answer: Some(answer(captures)),
         consequence: None,
         method: method(captures),
+        heat_maps: Vec::new(),
         figures: figures(captures),
         over_time: Vec::new(),
         tables: tables.into_iter().flatten().collect(),

@@ -790,6 +790,7 @@ fn host(name: &str, part: HostPart, rate: Option<f64>) -> HostRecord {
         link_up_rate: None,
         lab_link: None,
         link_loss_ppm: None,
+        groups: Vec::new(),
         link: Some("eth0".to_owned()),
         snapshot: Snapshot {
             facts: vec![

@@ -6,6 +6,8 @@
 
 /// Chapter 6: data packets and ACK packets over time.
 mod acknowledgements;
+/// Hosts that measure with each other.
+pub(crate) mod between;
 /// The last page: CPUs per Gbit/s and per port.
 mod capacity;
 /// Chapter 8: connections, many of them and short ones.
@@ -172,6 +174,9 @@ fn of_experiment(dataset: &Dataset<'_>, experiment: &Experiment, told: &Told<'_>
         fill(&mut chapter, measured, told);
     }
     under_load::fill(&mut chapter, dataset, cells);
+    if experiment.pairs.is_some() {
+        between::fill(&mut chapter, measured);
+    }
     if let Some(told) = adaptive::told(dataset.recording, experiment) {
         let rows = told.levels.into_iter().map(|line| {
             vec![

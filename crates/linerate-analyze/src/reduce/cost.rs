@@ -201,6 +201,7 @@ mod tests {
             link_up_rate: None,
             lab_link: None,
             link_loss_ppm: None,
+            groups: Vec::new(),
             link: None,
             snapshot: Snapshot { facts: vec![mhz] },
             observers: Vec::new(),

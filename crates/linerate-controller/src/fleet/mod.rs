@@ -62,6 +62,8 @@ pub struct HostSpec {
     /// Frames of a million that the data link loses on purpose, for a client that is there for
     /// trials that ask for that.
     pub link_loss_ppm: Option<u32>,
+    /// The groups of a fleet that it belongs to.
+    pub groups: Vec<String>,
 }
 
 impl HostSpec {
@@ -83,6 +85,7 @@ impl HostSpec {
             link_up_rate: None,
             lab_link: None,
             link_loss_ppm: None,
+            groups: Vec::new(),
         }
     }
 }
@@ -210,6 +213,7 @@ impl Fleet {
                 link_up_rate: spec.link_up_rate,
                 lab_link: spec.lab_link.clone(),
                 link_loss_ppm: spec.link_loss_ppm,
+                groups: spec.groups.clone(),
                 link: None,
                 snapshot: Snapshot::default(),
                 observers: Vec::new(),

@@ -18,6 +18,8 @@ use maud::{Markup, html};
 mod axis;
 /// One curve.
 mod curve;
+/// Pairs of hosts.
+mod heat;
 /// How a curve looks.
 pub mod look;
 /// Markers, dashes and hatches.
@@ -28,6 +30,8 @@ mod strip;
 mod text;
 
 use crate::points;
+pub use heat::heat_map;
+
 use axis::DrawnAxis;
 use text::{Label, Names, cut, width_px, with_room};
 

@@ -1,7 +1,7 @@
 //! A chapter: question, answer, what follows, figures, findings; behind a click the course of its
 //! trials, method, cells, trials and data.
 
-use linerate_model::analysis::{Analysis, Chapter, Figure, Origin, Table, TrialLine};
+use linerate_model::analysis::{Analysis, Chapter, Figure, HeatMap, Origin, Table, TrialLine};
 use maud::{Markup, html};
 
 use super::anchors::Anchors;
@@ -34,6 +34,7 @@ pub fn chapter(analysis: &Analysis, at: usize, anchors: &Anchors) -> Markup {
             @if let Some(consequence) = chapter.consequence.as_ref().filter(|_| is_usable(analysis)) {
                 p.consequence { (coded(consequence)) }
             }
+            @for map in &chapter.heat_maps { (heat_map(map)) }
             @if !stacked.is_empty() { div.stack { (on_one_axis(&stacked)) } }
             @if !figures.is_empty() {
                 div.figures {
@@ -110,6 +111,19 @@ fn measured(figure: &Figure, id: &str, number: Option<usize>) -> Markup {
     self::figure(figure, id, &heading, &label_of(figure))
 }
 
+/// Sets a map of pairs of hosts.
+fn heat_map(map: &HeatMap) -> Markup {
+    let title = format!("{}-title", map.id);
+    let median = map.unit.display(map.median);
+    html! {
+        figure id=(map.id) aria-labelledby=(title) {
+            h3 id=(title) { (map.title) ", % of the median of " (median) }
+            div.plot role="img" aria-label={ "Map: " (map.title) "." } { (chart::heat_map(map)) }
+            @if !map.caption.is_empty() { figcaption { (map.caption) } }
+        }
+    }
+}
+
 fn label_of(figure: &Figure) -> String {
     format!("Chart: {}. Its data follows as a table.", figure.title)
 }
@@ -159,7 +173,8 @@ fn over_time(chapter: &Chapter, ids: &[String]) -> Markup {
 /// they are short.
 pub fn is_open(table: &Table, chapter: &Chapter) -> bool {
     let rows: usize = chapter.tables.iter().map(|table| table.rows.len()).sum();
-    table.title.is_empty() || (chapter.figures.is_empty() && rows <= OPEN_ROWS_MAX)
+    table.title.is_empty()
+        || (chapter.figures.is_empty() && chapter.heat_maps.is_empty() && rows <= OPEN_ROWS_MAX)
 }
 
 /// Sets what each curve's look means.

@@ -112,6 +112,7 @@ fn host() -> HostRecord {
         link_up_rate: None,
         lab_link: None,
         link_loss_ppm: Some(1000),
+        groups: Vec::new(),
         link: Some("eth0".to_owned()),
         snapshot: Snapshot {
             facts: vec![

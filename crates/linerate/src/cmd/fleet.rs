@@ -79,6 +79,7 @@ fn specs(fleet: &Fleet, asked: &hosts::HostsAsked) -> CmdResult<Vec<HostSpec>> {
             .map_or(control, |ip| (*ip, control.port()).into());
         specs.push(HostSpec {
             bind: host.data.first().map(|ip| (*ip, 0).into()),
+            groups: host.groups.clone(),
             ..HostSpec::new(host.name.clone(), part, Arc::new(agent), data)
         });
     }
