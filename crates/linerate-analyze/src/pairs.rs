@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::HostName;
-use linerate_model::experiment::{Cell, Factor};
+use linerate_model::experiment::{Cell, Factor, Level};
 use linerate_model::finding::Estimate;
 use linerate_model::pairs::Pair;
 use linerate_model::response::Better;
@@ -101,7 +101,7 @@ pub(crate) fn meshes(dataset: &Dataset<'_>, cells: &[&CellOutcomes<'_>]) -> Vec<
     let mut by_rest: BTreeMap<Cell, BTreeMap<Pair, Estimate>> = BTreeMap::new();
     for cell in cells {
         let mut rest = cell.cell.clone();
-        let pair = rest.remove(&Factor::Pair).as_ref().and_then(Pair::of);
+        let pair = rest.remove(&Factor::Pair).as_ref().and_then(Level::pair);
         let known = pair.zip(cell.estimate(&experiment.response));
         by_rest.entry(rest).or_default().extend(known);
     }

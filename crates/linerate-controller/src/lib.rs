@@ -20,7 +20,7 @@ mod run;
 mod together;
 
 pub use event::{RunEvent, replay};
-pub use fleet::{Answer, Checked, Fleet, FleetError, HostSpec, Inventories, Member, check};
+pub use fleet::{Answer, Checked, Fleet, FleetError, HostSpec, Inventories, Member};
 pub use record::{Recorder, add};
 pub use run::{Audience, Judgement, Placing, Repeats, RunError, RunRequest, WarmUp, execute};
 

@@ -186,6 +186,22 @@ pub enum Level {
     Ppm(u32),
 }
 
+impl Level {
+    /// Returns the pair of hosts that it is; absent for other levels.
+    pub fn pair(&self) -> Option<Pair> {
+        match self {
+            Self::Word(word) => Pair::try_from(word.clone()).ok(),
+            _ => None,
+        }
+    }
+}
+
+impl From<&Pair> for Level {
+    fn from(pair: &Pair) -> Self {
+        Self::Word(pair.to_string())
+    }
+}
+
 /// One combination of levels, one per factor of its experiment.
 pub type Cell = BTreeMap<Factor, Level>;
 
@@ -588,11 +604,11 @@ impl Experiment {
     /// common; the first of them stands for all.
     pub fn plot_of(&self, cell: &Cell) -> Cell {
         if let Some(pairs) = &self.pairs {
-            let pair = cell.get(&Factor::Pair).and_then(Pair::of);
+            let pair = cell.get(&Factor::Pair).and_then(Level::pair);
             let mut rounds = pairs.rounds.iter();
             let round = pair.and_then(|pair| rounds.find(|round| round.contains(&pair)));
             let mut plot = cell.clone();
-            plot.extend(round.and_then(|round| Some((Factor::Pair, round.first()?.level()))));
+            plot.extend(round.and_then(|round| Some((Factor::Pair, round.first()?.into()))));
             return plot;
         }
         let levels = self.whole_plots.iter();

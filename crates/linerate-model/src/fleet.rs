@@ -13,7 +13,7 @@ pub const FLEET_HOSTS_MAX: usize = 10_000;
 
 /// A checked `fleet.toml`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fleet {
+pub struct FleetFile {
     /// What it is called in reports; the name of its file where it says nothing.
     pub name: Option<String>,
     /// Port of agents that name none.

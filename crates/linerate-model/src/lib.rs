@@ -59,6 +59,8 @@ pub mod manner;
 pub mod margin;
 /// The catalogue of everything that is sampled.
 pub mod metric;
+/// Choices that have words.
+mod named;
 /// Networks: an address, and how many of its first bits count.
 pub mod network;
 /// How numbers are written for people: digits, intervals, units.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::named::Named;
 use crate::step::{Step, exchanged};
 use crate::unit::{Bytes, Nanos};
 use crate::workload::{
@@ -47,31 +48,6 @@ pub const DATAGRAM_BATCH: u32 = 64;
 pub const NAMES_OF_A_BYTE: u32 = 128;
 /// Sizes that a list may hold.
 pub const SIZES_MAX: usize = 65_536;
-
-/// A choice that documents and flags name by a word.
-pub trait Named: Copy + PartialEq + 'static {
-    /// Every choice with its word, which is that of its serialised form.
-    const NAMES: &'static [(&'static str, Self)];
-
-    /// Returns its word.
-    fn word(self) -> &'static str {
-        let mut names = Self::NAMES.iter();
-        names
-            .find(|(_, one)| *one == self)
-            .map_or("", |name| name.0)
-    }
-
-    /// Returns the choice that `word` names.
-    fn named(word: &str) -> Option<Self> {
-        let mut names = Self::NAMES.iter();
-        names.find(|name| name.0 == word).map(|name| name.1)
-    }
-
-    /// Returns the words.
-    fn words() -> Vec<&'static str> {
-        Self::NAMES.iter().map(|name| name.0).collect()
-    }
-}
 
 /// What carries the payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]

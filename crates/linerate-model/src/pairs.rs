@@ -4,9 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::Level;
 use crate::id::HostName;
-use crate::manner::Named;
+use crate::named::Named;
 
 /// Which hosts measure with which.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,21 +54,6 @@ pub struct Pair {
 
 /// What stands between the names of a pair.
 const TO: &str = " > ";
-
-impl Pair {
-    /// Returns it as the level of a cell.
-    pub fn level(&self) -> Level {
-        Level::Word(self.to_string())
-    }
-
-    /// Returns the pair that a level is; absent for other levels.
-    pub fn of(level: &Level) -> Option<Self> {
-        match level {
-            Level::Word(word) => Self::try_from(word.clone()).ok(),
-            _ => None,
-        }
-    }
-}
 
 impl fmt::Display for Pair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -7,7 +7,7 @@
 //! often, and after each round it is known which experiments need another.
 
 use linerate_model::experiment::{
-    Cell, DesignKind, Experiment, Factor, LevelError, Timing, changes,
+    Cell, DesignKind, Experiment, Factor, Level, LevelError, Timing, changes,
 };
 use linerate_model::pairs::Pair;
 use linerate_model::plan::Trial;
@@ -76,7 +76,7 @@ pub(crate) fn blocks(
 /// Returns the hosts of a trial of `cell` where pairs say which, the one that takes up the flows first: those of its pair, or
 /// where one host meets all others all of them.
 fn hosts_of(experiment: &Experiment, cell: &Cell) -> Vec<HostName> {
-    let own = cell.get(&Factor::Pair).and_then(Pair::of);
+    let own = cell.get(&Factor::Pair).and_then(Level::pair);
     let pairs: Vec<Pair> = match (own, &experiment.pairs) {
         (Some(own), _) => vec![own],
         (None, Some(pairs)) => pairs.all().cloned().collect(),

@@ -278,7 +278,7 @@ pub fn paired(draft: &Draft, pairs: Pairs) -> Draft {
             }
         }
         _ => {
-            let levels: Vec<Level> = pairs.all().map(Pair::level).collect();
+            let levels: Vec<Level> = pairs.all().map(Level::from).collect();
             draft.budget.core.insert(Factor::Pair, levels.clone());
             experiment.factors.insert(0, (Factor::Pair, levels));
             experiment.design = DesignKind::Full;

@@ -162,9 +162,7 @@ fn answer(mesh: &Mesh, title: &str, unit: Unit) -> String {
         share(worst)
     );
     match mesh.suspects.as_slice() {
-        [] => format!(
-            "{all} {slow}; nothing that most of them have in common tells them from the rest."
-        ),
+        [] => format!("{all} {slow}; no host or group stands out among them."),
         suspects => {
             let suspects = suspects.iter().map(|suspect| {
                 format!(

@@ -5,7 +5,7 @@ use linerate_model::HostName;
 use linerate_model::run::ClockFit;
 
 use super::clock::{Clock, ClockFilter};
-use super::{EXCHANGES_AT_START, HostSpec, inventory};
+use super::{EXCHANGES_AT_START, Fleet, HostSpec, inventory};
 
 /// What a host said.
 pub struct Checked {
@@ -25,13 +25,15 @@ pub struct Answer {
     pub inventory: Inventory,
 }
 
-/// Asks all hosts at the same time; none of them is occupied by it, and one that does not answer keeps no other waiting.
-pub fn check(specs: &[HostSpec]) -> Vec<Checked> {
-    let clock = Clock::start();
-    clock.together(specs, |spec| Checked {
-        name: spec.name.clone(),
-        answer: answer(&clock, spec),
-    })
+impl Fleet {
+    /// Asks all hosts at the same time; none of them is occupied by it, and one that does not answer keeps no other waiting.
+    pub fn check(specs: &[HostSpec]) -> Vec<Checked> {
+        let clock = Clock::start();
+        clock.together(specs, |spec| Checked {
+            name: spec.name.clone(),
+            answer: answer(&clock, spec),
+        })
+    }
 }
 
 fn answer(clock: &Clock, spec: &HostSpec) -> Result<Answer, AgentError> {

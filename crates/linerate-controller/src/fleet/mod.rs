@@ -19,7 +19,7 @@ use linerate_model::{BitsPerSec, HostName, Nanos};
 mod check;
 mod clock;
 
-pub use check::{Answer, Checked, check};
+pub use check::{Answer, Checked};
 pub(crate) use clock::{Clock, ClockFilter};
 
 /// Clock exchanges when a host joins, at the most.

@@ -1,4 +1,4 @@
-//! Fleet files: text to [`Fleet`].
+//! Fleet files: text to [`FleetFile`].
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use linerate_model::Nanos;
 use linerate_model::fleet::{
-    FLEET_HOSTS_MAX, Fleet, FleetHost, KubernetesLaunch, Launch, Role, SlurmLaunch, SshLaunch,
+    FLEET_HOSTS_MAX, FleetFile, FleetHost, KubernetesLaunch, Launch, Role, SlurmLaunch, SshLaunch,
 };
 use linerate_model::manner::Named;
 use toml::Spanned;
@@ -69,7 +69,7 @@ const NAME: &str = "{name}";
 const NUMBER: &str = "{n}";
 
 /// Reads the fleet in `text`; `origin` is the name of the file in messages.
-pub fn read_fleet(text: &str, origin: &str) -> Result<Fleet, ReadError> {
+pub fn read_fleet(text: &str, origin: &str) -> Result<FleetFile, ReadError> {
     let source = Source { text, origin };
     source.check_format()?;
     let file: RawFleet = toml::from_str(text).map_err(|error| source.syntax(&error))?;
@@ -91,7 +91,7 @@ pub fn read_fleet(text: &str, origin: &str) -> Result<Fleet, ReadError> {
         let spot = source.at("host", 0..0);
         return Err(spot.wrong("it has no [[host]]: each has a `name`"));
     }
-    Ok(Fleet {
+    Ok(FleetFile {
         name: file.name,
         port: file.port,
         token_file: file.token_file,

@@ -7,7 +7,7 @@ use linerate_model::Nanos;
 use linerate_model::manner::Named;
 use linerate_model::pairs::Pattern;
 
-use super::{FleetArgs, GateArgs, MarginArgs};
+use super::shared::{FleetArgs, GateArgs, MarginArgs};
 
 /// `linerate fleet`.
 #[derive(Debug, Args)]
@@ -35,7 +35,12 @@ pub enum FleetCommand {
 #[derive(Debug, Clone, Args)]
 pub struct FleetFileArgs {
     /// The file with the hosts
-    #[arg(long = "fleet", value_name = "FILE", default_value = "fleet.toml")]
+    #[arg(
+        long = "fleet",
+        value_name = "FILE",
+        default_value = "fleet.toml",
+        help_heading = "Hosts"
+    )]
     pub file: PathBuf,
     /// How they are found and shared.
     #[command(flatten)]
@@ -45,11 +50,11 @@ pub struct FleetFileArgs {
 /// `linerate fleet check`.
 #[derive(Debug, Args)]
 pub struct FleetCheckArgs {
-    #[command(flatten)]
-    pub fleet: FleetFileArgs,
     /// Print JSON
     #[arg(short = 'J', long)]
     pub json: bool,
+    #[command(flatten)]
+    pub fleet: FleetFileArgs,
 }
 
 /// `linerate fleet run`.
@@ -66,8 +71,6 @@ pub struct FleetRunArgs {
     /// Only from the hosts of one group to those of another
     #[arg(long, value_name = "FROM:TO", value_parser = two_groups)]
     pub between: Option<(String, String)>,
-    #[command(flatten)]
-    pub fleet: FleetFileArgs,
     /// Time limit
     #[arg(long, value_name = "TIME")]
     pub budget: Option<Nanos>,
@@ -86,6 +89,8 @@ pub struct FleetRunArgs {
     /// What its result is held against.
     #[command(flatten)]
     pub gate: GateArgs,
+    #[command(flatten)]
+    pub fleet: FleetFileArgs,
 }
 
 fn pattern(text: &str) -> Result<Pattern, String> {

@@ -7,7 +7,6 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use linerate_agent::access::Scopes;
 use linerate_agent::api::PORT_DEFAULT;
 use linerate_lab::Preset;
-use linerate_model::margin::Margins;
 use linerate_model::network::Network;
 use linerate_model::probe::SampleRate;
 use linerate_model::{BitsPerSec, Bytes, Nanos};
@@ -24,6 +23,8 @@ mod peer;
 pub mod quantity;
 /// `linerate run`.
 mod run;
+/// Flags that several commands share.
+mod shared;
 /// TLS, for callers of agents and for agents.
 mod tls;
 /// `linerate trace`.
@@ -35,6 +36,7 @@ pub use fleet::{FleetCheckArgs, FleetCommand, FleetCommandArgs, FleetFileArgs, F
 pub use given::Typed;
 pub use peer::{PeerArgs, PeerChoice};
 pub use run::{OF_IPERF3, RATE_UNITS, RunArgs};
+pub use shared::{FleetArgs, GateArgs, MarginArgs};
 pub use tls::{ServeTlsArgs, TlsArgs};
 pub use trace::{LiveArgs, TraceArgs, TraceFormat};
 pub use watch::{PageChoice, WatchArgs};
@@ -93,21 +95,6 @@ pub enum Command {
     Man(ManArgs),
 }
 
-/// What a result is held against, for scripts.
-#[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Gates (exit code 4)")]
-pub struct GateArgs {
-    /// Compare the result with this bundle, or document of -J; a regression ends with exit code 4
-    #[arg(long, value_name = "BUNDLE")]
-    pub baseline: Option<PathBuf>,
-    /// What is worse than the baseline by more than this is a regression [default: what --same-… say]
-    #[arg(long, value_name = "PERCENT", value_parser = run::half_share, requires = "baseline")]
-    pub threshold: Option<f64>,
-    /// End with exit code 4 if this is so: 'throughput < 900M', 'p99 > 200us' (repeatable)
-    #[arg(long, value_name = "CONDITION")]
-    pub fail_if: Vec<String>,
-}
-
 /// `linerate compare`.
 #[derive(Debug, Args)]
 #[command(
@@ -123,7 +110,7 @@ pub struct CompareArgs {
     pub runs: Vec<PathBuf>,
     /// What is worse than the first by more than this is a regression (exit code 4) [default: what
     /// --same-… say]
-    #[arg(long, value_name = "PERCENT", value_parser = run::half_share)]
+    #[arg(long, value_name = "PERCENT", value_parser = quantity::half_share)]
     pub threshold: Option<f64>,
     /// What is the same.
     #[command(flatten)]
@@ -204,64 +191,6 @@ const OF_HOSTS: [&str; 13] = [
     "plain",
 ];
 
-/// Reads an address of this host, with the name or number of a device behind `%` if there is one.
-fn bind_address(text: &str) -> Result<std::net::SocketAddr, String> {
-    let (address, device) = match text.split_once('%') {
-        Some((address, device)) => (address, Some(device)),
-        None => (text, None),
-    };
-    let ip: std::net::IpAddr = address
-        .parse()
-        .map_err(|_| "not an address, as in 192.0.2.1 or fe80::1%eth0".to_owned())?;
-    let Some(device) = device else {
-        return Ok((ip, 0).into());
-    };
-    let number = device.parse().ok().filter(|number| *number > 0);
-    let number = number.map_or_else(|| nix::net::if_::if_nametoindex(device), Ok);
-    let number = number.map_err(|_| format!("this host has no device `{device}`"))?;
-    let v6 = match ip {
-        std::net::IpAddr::V4(v4) => v4.to_ipv6_mapped(),
-        std::net::IpAddr::V6(v6) => v6,
-    };
-    Ok(std::net::SocketAddrV6::new(v6, 0, 0, number).into())
-}
-
-/// How agents are found and shared.
-#[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Hosts")]
-pub struct FleetArgs {
-    /// Port of the agents [default: 5201]
-    #[arg(short, long, value_parser = clap::value_parser!(u16).range(1..))]
-    pub port: Option<u16>,
-    /// Client host that drives the server, in place of this one (repeatable; it runs `linerate serve`)
-    #[arg(long = "client", value_name = "HOST[:PORT]")]
-    pub clients: Vec<String>,
-    /// File with the agents' token
-    #[arg(long, value_name = "FILE")]
-    pub token_file: Option<PathBuf>,
-    /// Wait for a busy host instead of giving up
-    #[arg(long, conflicts_with = "shared")]
-    pub queue: bool,
-    /// Run at the same time as others; results are marked
-    #[arg(long)]
-    pub shared: bool,
-    /// End all runs that occupy a host (needs a token with scope admin)
-    #[arg(long, conflicts_with = "shared")]
-    pub evict: bool,
-    /// Connect from this address, and by this device
-    #[arg(short = 'B', long, value_name = "ADDR[%DEV]", value_parser = bind_address)]
-    pub bind: Option<std::net::SocketAddr>,
-    /// Use IPv4 only
-    #[arg(short = '4', long, conflicts_with = "ipv6")]
-    pub ipv4: bool,
-    /// Use IPv6 only
-    #[arg(short = '6', long)]
-    pub ipv6: bool,
-    /// How agents are known.
-    #[command(flatten)]
-    pub tls: TlsArgs,
-}
-
 /// A form of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum LogFormat {
@@ -321,45 +250,6 @@ pub struct StudyArgs {
     /// How to find and share the hosts.
     #[command(flatten)]
     pub fleet: FleetArgs,
-}
-
-/// What has to differ by how much to matter.
-#[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Verdicts")]
-pub struct MarginArgs {
-    /// Rates that differ by less are the same [default: 5%]
-    #[arg(long, value_name = "PERCENT", value_parser = run::half_share)]
-    pub same_rate: Option<f64>,
-    /// CPU times that differ by less are the same [default: 10%]
-    #[arg(long, value_name = "PERCENT", value_parser = run::half_share)]
-    pub same_cpu: Option<f64>,
-    /// Latencies that differ by less, or by less than 5 µs, are the same [default: 10%]
-    #[arg(long, value_name = "PERCENT", value_parser = run::half_share)]
-    pub same_latency: Option<f64>,
-}
-
-impl MarginArgs {
-    /// Returns what was asked for, and the defaults of the rest.
-    pub fn margins(&self) -> Margins {
-        let default = Margins::default();
-        Margins {
-            rate: self.same_rate.unwrap_or(default.rate),
-            cpu: self.same_cpu.unwrap_or(default.cpu),
-            latency: self.same_latency.unwrap_or(default.latency),
-        }
-    }
-
-    /// Says what was asked for, as it would be typed.
-    pub fn words(&self) -> String {
-        let word = |flag: &str, share: Option<f64>| {
-            share.map_or(String::new(), |share| {
-                format!(" --same-{flag} {}%", (1e10 * share).round() / 1e8)
-            })
-        };
-        word("rate", self.same_rate)
-            + &word("cpu", self.same_cpu)
-            + &word("latency", self.same_latency)
-    }
 }
 
 /// `linerate serve`.

@@ -77,6 +77,41 @@ pub fn share(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("`{text}` is not a share: 0.01, or 1%"))
 }
 
+/// Reads `2%` or `2` as a share.
+pub fn half_share(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim();
+    let percent: f64 = number
+        .parse()
+        .map_err(|_| format!("`{text}` is not a number"))?;
+    if percent > 0.0 && percent <= 50.0 {
+        Ok(percent / 100.0)
+    } else {
+        Err(format!("{percent} % is not above 0 and at most 50"))
+    }
+}
+
+/// Reads an address of this host, with the name or number of a device behind `%` if there is one.
+pub fn bind_address(text: &str) -> Result<std::net::SocketAddr, String> {
+    let (address, device) = match text.split_once('%') {
+        Some((address, device)) => (address, Some(device)),
+        None => (text, None),
+    };
+    let ip: std::net::IpAddr = address
+        .parse()
+        .map_err(|_| "not an address, as in 192.0.2.1 or fe80::1%eth0".to_owned())?;
+    let Some(device) = device else {
+        return Ok((ip, 0).into());
+    };
+    let number = device.parse().ok().filter(|number| *number > 0);
+    let number = number.map_or_else(|| nix::net::if_::if_nametoindex(device), Ok);
+    let number = number.map_err(|_| format!("this host has no device `{device}`"))?;
+    let v6 = match ip {
+        std::net::IpAddr::V4(v4) => v4.to_ipv6_mapped(),
+        std::net::IpAddr::V6(v6) => v6,
+    };
+    Ok(std::net::SocketAddrV6::new(v6, 0, 0, number).into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -16,7 +16,7 @@ use linerate_model::{BitsPerSec, Bytes, Nanos};
 
 use super::given::{Given, Levels};
 use super::peer::PeerArgs;
-use super::quantity::{self, seconds};
+use super::quantity::{self, half_share, seconds};
 use super::{FleetArgs, OF_HOSTS};
 
 /// Lets flags take a number below zero, which is refused later with words of its own; a positional
@@ -399,19 +399,6 @@ impl TimeArgs {
                 least..=self.runs_max.unwrap_or(RUNS_MAX_DEFAULT).max(least)
             }
         }
-    }
-}
-
-/// Reads `2%` or `2` as a share.
-pub(super) fn half_share(text: &str) -> Result<f64, String> {
-    let number = text.strip_suffix('%').unwrap_or(text).trim();
-    let percent: f64 = number
-        .parse()
-        .map_err(|_| format!("`{text}` is not a number"))?;
-    if percent > 0.0 && percent <= 50.0 {
-        Ok(percent / 100.0)
-    } else {
-        Err(format!("{percent} % is not above 0 and at most 50"))
     }
 }
 

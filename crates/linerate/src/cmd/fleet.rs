@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
-use linerate_controller::HostSpec;
-use linerate_model::fleet::{Fleet, Launch};
+use linerate_controller::{Fleet, HostSpec};
+use linerate_model::fleet::{FleetFile, Launch};
 use linerate_model::run::HostPart;
 use linerate_plan::{Draft, PatternAsked};
 
@@ -31,7 +31,7 @@ fn check(args: &FleetCheckArgs) -> CmdResult {
     let fleet = read(&args.fleet.file)?;
     let asked = meant::fleet_hosts(&args.fleet, &fleet)?;
     let specs = specs(&fleet, &asked)?;
-    let document = FleetDocument::of(&linerate_controller::check(&specs));
+    let document = FleetDocument::of(&Fleet::check(&specs));
     if args.json {
         term::json_document(&document);
     } else {
@@ -57,13 +57,13 @@ fn run(args: &FleetRunArgs) -> CmdResult {
         .with_context(|| format!("the fleet of {}", args.fleet.file.display()))
         .map_err(Failure::usage)?;
     let draft: Draft = linerate_plan::paired(&draft, pairs);
-    let experiments = meant::fleet(args, &fleet, draft, seed)?;
+    let experiments = meant::of_fleet(args, &fleet, draft, seed)?;
     let specs = specs(&fleet, &experiments.hosts)?;
     experiments::measure(&experiments, specs, &Refused::new())
 }
 
 /// Returns the hosts of `fleet` for a run: the first is its server by name only, since trials name their own.
-fn specs(fleet: &Fleet, asked: &hosts::HostsAsked) -> CmdResult<Vec<HostSpec>> {
+fn specs(fleet: &FleetFile, asked: &hosts::HostsAsked) -> CmdResult<Vec<HostSpec>> {
     let callers = hosts::callers(asked)?;
     let mut specs = Vec::with_capacity(fleet.hosts.len());
     for (at, host) in fleet.hosts.iter().enumerate() {
@@ -87,7 +87,7 @@ fn specs(fleet: &Fleet, asked: &hosts::HostsAsked) -> CmdResult<Vec<HostSpec>> {
 }
 
 /// Reads a fleet file.
-fn read(file: &Path) -> CmdResult<Fleet> {
+fn read(file: &Path) -> CmdResult<FleetFile> {
     let unreadable = || format!("cannot read the fleet file {}", file.display());
     let next = "docs/guide/fleet.md says what it holds; --fleet FILE names another";
     let unusable = |error: anyhow::Error| Failure::usage(error).next(next);

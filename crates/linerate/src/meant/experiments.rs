@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use linerate_model::Nanos;
 use linerate_model::experiment::{Cell, Experiment, Factor, Level};
-use linerate_model::fleet::Fleet;
+use linerate_model::fleet::FleetFile;
 use linerate_model::manner::{Named, Transport};
 use linerate_model::margin::Margins;
 use linerate_model::probe::Probes;
@@ -105,9 +105,9 @@ pub fn study(args: &StudyArgs) -> CmdResult<Experiments> {
 }
 
 /// Returns the experiment `draft` of a fleet as the flags of `linerate fleet run` mean it.
-pub fn fleet(
+pub fn of_fleet(
     args: &FleetRunArgs,
-    fleet: &Fleet,
+    fleet: &FleetFile,
     draft: Draft,
     seed: u64,
 ) -> CmdResult<Experiments> {

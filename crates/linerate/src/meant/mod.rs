@@ -6,7 +6,7 @@
 use anyhow::anyhow;
 use linerate_agent::api::PORT_DEFAULT;
 use linerate_agent::foreign::iperf3_peer::Padding;
-use linerate_model::fleet::Fleet;
+use linerate_model::fleet::FleetFile;
 use linerate_model::run::Admission;
 
 use crate::args::{FleetArgs, FleetFileArgs, PeerArgs, PeerChoice, TlsArgs};
@@ -28,7 +28,7 @@ mod lab;
 mod measurement;
 
 pub use documents::{asked, printed, replayed};
-pub use experiments::{Experiments, experiment, fleet, searched, study};
+pub use experiments::{Experiments, experiment, of_fleet, searched, study};
 pub use lab::{LAB_CLIENTS, LabAsked, Links};
 pub use measurement::{
     Measurement, check_iperf3_document, check_iperf3_server, form, interval, measurement,
@@ -61,7 +61,7 @@ pub fn hosts(server: Option<&str>, fleet: &FleetArgs, peer: Option<&PeerArgs>) -
 }
 
 /// Returns how the hosts of `fleet` are reached: flags say more than its file.
-pub fn fleet_hosts(args: &FleetFileArgs, fleet: &Fleet) -> CmdResult<HostsAsked> {
+pub fn fleet_hosts(args: &FleetFileArgs, fleet: &FleetFile) -> CmdResult<HostsAsked> {
     let flags = [
         ("--client", !args.hosts.clients.is_empty()),
         ("--bind (-B)", args.hosts.bind.is_some()),

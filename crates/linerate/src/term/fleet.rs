@@ -14,21 +14,21 @@ use crate::exit::Exit;
 pub struct FleetDocument {
     schema: &'static str,
     schema_version: u32,
-    hosts: Vec<Host>,
+    hosts: Vec<HostLine>,
 }
 
 #[derive(Debug, Serialize)]
-struct Host {
+struct HostLine {
     name: HostName,
     /// Why it cannot take part; absent where it can.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    agent: Option<Agent>,
+    agent: Option<AgentLine>,
 }
 
 #[derive(Debug, Serialize)]
-struct Agent {
+struct AgentLine {
     version: String,
     /// Its kernel's release.
     kernel: Option<String>,
@@ -50,7 +50,7 @@ impl FleetDocument {
     /// Returns what hosts said, of which those that differ from the most in their version are told apart.
     pub fn of(checked: &[Checked]) -> Self {
         let host = |one: &Checked| match &one.answer {
-            Err(error) => Host {
+            Err(error) => HostLine {
                 name: one.name.clone(),
                 error: Some(with_causes(error)),
                 agent: None,
@@ -64,10 +64,10 @@ impl FleetDocument {
                     _ => None,
                 });
                 let whole = |name: String| facts.number(&name).map(|number| number as u64);
-                Host {
+                HostLine {
                     name: one.name.clone(),
                     error: None,
-                    agent: Some(Agent {
+                    agent: Some(AgentLine {
                         version: answer.info.version.clone(),
                         kernel: facts.text("kernel.release").map(str::to_owned),
                         cpus: whole("cpu.online".to_owned()),
@@ -107,7 +107,7 @@ const HEADS: [&str; 7] = [
 /// Shows a line a host, and what is wrong below them.
 pub fn show(fleet: &FleetDocument) {
     let absent = || "–".to_owned();
-    let row = |host: &Host| match &host.agent {
+    let row = |host: &HostLine| match &host.agent {
         None => {
             let mut row = [(); HEADS.len()].map(|()| absent());
             row[0] = host.name.to_string();

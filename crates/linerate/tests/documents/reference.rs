@@ -398,7 +398,7 @@ fn commands_of_remedies_are_understood() {
 }
 
 /// The subcommands, in the order of the help text, with those of `lab`.
-const COMMANDS: [&str; 21] = [
+const COMMANDS: [&str; 24] = [
     "",
     "study",
     "serve",
@@ -409,6 +409,9 @@ const COMMANDS: [&str; 21] = [
     "compare",
     "capacity",
     "trace",
+    "fleet",
+    "fleet check",
+    "fleet run",
     "lab",
     "lab up",
     "lab list",

@@ -31,54 +31,54 @@ const LOOK_SOON_NS: (u64, u64) = (200_000, 5_000_000);
 const PATIENCE_STEP: u64 = 8;
 const PATIENCE_MAX: u64 = 64;
 
-/// Makes the flows of all `attempts` but those that hosts spoil which have `failed`, agrees on instants that are the same for
-/// those that have theirs, and starts these; returns of each whether it has begun.
-pub(super) fn begin(attempts: &mut [Attempt<'_>], failed: &[Reason]) -> Vec<Result<(), Reason>> {
-    let mut patience = 1;
-    loop {
-        let begun = begin_with(attempts, failed, patience);
-        let is_late = |begun: &Result<(), Reason>| {
-            let failure = begun.as_ref().err().and_then(Reason::host_failure);
-            failure == Some(HostFailure::Late)
-        };
-        if patience >= PATIENCE_MAX || !begun.iter().any(is_late) {
-            return begun;
-        }
-        // Nothing was measured yet: once more from the beginning, with more notice.
-        for attempt in &mut *attempts {
-            attempt.abort();
-            attempt.participants = attempt.assigned();
-        }
-        patience *= PATIENCE_STEP;
-    }
-}
-
-fn begin_with(
-    attempts: &mut [Attempt<'_>],
-    failed: &[Reason],
-    patience: u64,
-) -> Vec<Result<(), Reason>> {
-    let Some(clock) = attempts.first().map(|attempt| &attempt.fleet.clock) else {
-        return Vec::new();
-    };
-    let made = clock.together(&mut *attempts, |attempt| match attempt.spoilt_by(failed) {
-        Some(why) => Err(why),
-        None => attempt.make_flows(),
-    });
-    let with_flows = attempts.iter().zip(&made).filter(|(_, made)| made.is_ok());
-    let instants = with_flows.map(|(attempt, _)| attempt.instants(patience));
-    let Some(at) = instants.reduce(Instants::of_both) else {
-        return made;
-    };
-    let with_result = attempts.iter_mut().zip(made);
-    clock.together(with_result, |(attempt, made)| {
-        made?;
-        attempt.at = at;
-        attempt.start()
-    })
-}
-
 impl<'a> Attempt<'a> {
+    /// Makes the flows of all `attempts` but those that hosts spoil which have `failed`, agrees on instants that are the same for
+    /// those that have theirs, and starts these; returns of each whether it has begun.
+    pub(super) fn begin(attempts: &mut [Self], failed: &[Reason]) -> Vec<Result<(), Reason>> {
+        let mut patience = 1;
+        loop {
+            let begun = Self::begin_with(attempts, failed, patience);
+            let is_late = |begun: &Result<(), Reason>| {
+                let failure = begun.as_ref().err().and_then(Reason::host_failure);
+                failure == Some(HostFailure::Late)
+            };
+            if patience >= PATIENCE_MAX || !begun.iter().any(is_late) {
+                return begun;
+            }
+            // Nothing was measured yet: once more from the beginning, with more notice.
+            for attempt in &mut *attempts {
+                attempt.abort();
+                attempt.participants = attempt.assigned();
+            }
+            patience *= PATIENCE_STEP;
+        }
+    }
+
+    fn begin_with(
+        attempts: &mut [Self],
+        failed: &[Reason],
+        patience: u64,
+    ) -> Vec<Result<(), Reason>> {
+        let Some(clock) = attempts.first().map(|attempt| &attempt.fleet.clock) else {
+            return Vec::new();
+        };
+        let made = clock.together(&mut *attempts, |attempt| match attempt.spoilt_by(failed) {
+            Some(why) => Err(why),
+            None => attempt.make_flows(),
+        });
+        let with_flows = attempts.iter().zip(&made).filter(|(_, made)| made.is_ok());
+        let instants = with_flows.map(|(attempt, _)| attempt.instants(patience));
+        let Some(at) = instants.reduce(Instants::of_both) else {
+            return made;
+        };
+        let with_result = attempts.iter_mut().zip(made);
+        clock.together(with_result, |(attempt, made)| {
+            made?;
+            attempt.at = at;
+            attempt.start()
+        })
+    }
+
     /// Returns an attempt at `trial` of which nothing has been done yet.
     pub(super) fn new(run: RunContext<'a>, fleet: &'a Fleet, trial: &'a Trial) -> Self {
         let experiment = run.request.plan.experiment(&trial.experiment);

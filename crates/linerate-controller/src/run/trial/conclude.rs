@@ -44,7 +44,7 @@ impl Attempt<'_> {
             profiles: Vec::new(),
             captures: Vec::new(),
         };
-        let uncertainty_ns = skew_uncertainty(self.participants.iter());
+        let uncertainty_ns = Participant::skew_uncertainty(self.participants.iter());
         // A volume may take less time than a host needs to begin; rates use the true instants.
         let is_timed = matches!(&ended, Ok(end) if *end != TrafficEnd::AllSent);
         let is_whole = matches!(ended, Ok(TrafficEnd::Planned | TrafficEnd::AllSent));
@@ -139,22 +139,42 @@ impl Attempt<'_> {
     }
 }
 
-/// Says of the trials of a fleet that went on at the same time how far apart the first payloads of all of them were, which is
-/// known to `uncertainty_ns`, and refuses them where that is more than `most`.
-pub(super) fn in_step(concluded: &mut [Concluded], uncertainty_ns: u64, most: Nanos) {
-    let valid = concluded
-        .iter()
-        .filter(|one| one.evidence.record.is_valid());
-    let Some(skew_ns) = start_skew(valid.flat_map(|one| &one.evidence.flows)) else {
-        return;
-    };
-    let least = Nanos(skew_ns.saturating_sub(uncertainty_ns));
-    for one in concluded {
-        let record = &mut one.evidence.record;
-        record.start_skew_ns = Some(skew_ns);
-        record.start_skew_uncertainty_ns = Some(uncertainty_ns);
-        if record.is_valid() && least > most {
-            record.validity = Validity::Invalid(Reason::Skewed { least, most });
+impl Concluded {
+    /// Says of the trials of a fleet that went on at the same time how far apart the first payloads of all of them were, which is
+    /// known to `uncertainty_ns`, and refuses them where that is more than `most`.
+    pub(super) fn in_step(concluded: &mut [Self], uncertainty_ns: u64, most: Nanos) {
+        let valid = concluded
+            .iter()
+            .filter(|one| one.evidence.record.is_valid());
+        let Some(skew_ns) = start_skew(valid.flat_map(|one| &one.evidence.flows)) else {
+            return;
+        };
+        let least = Nanos(skew_ns.saturating_sub(uncertainty_ns));
+        for one in concluded {
+            let record = &mut one.evidence.record;
+            record.start_skew_ns = Some(skew_ns);
+            record.start_skew_uncertainty_ns = Some(uncertainty_ns);
+            if record.is_valid() && least > most {
+                record.validity = Validity::Invalid(Reason::Skewed { least, most });
+            }
+        }
+    }
+}
+
+impl Participant<'_> {
+    /// Returns how well that spread is known: each of two hosts' clocks may be off by its own uncertainty. Flows of one host
+    /// share its clock, so theirs needs none.
+    pub(super) fn skew_uncertainty<'p>(
+        participants: impl Iterator<Item = &'p Participant<'p>>,
+    ) -> u64 {
+        let senders = participants.filter(|one| one.sends());
+        let by_host = senders.map(|one| (one.agent.host(), one.agent.clock().uncertainty_ns));
+        let by_host: BTreeMap<_, _> = by_host.collect();
+        let mut uncertainties: Vec<u64> = by_host.into_values().collect();
+        uncertainties.sort_unstable();
+        match uncertainties.as_slice() {
+            [.., one, other] => one.saturating_add(*other),
+            [] | [_] => 0,
         }
     }
 }
@@ -239,20 +259,6 @@ fn start_skew<'f>(flows: impl IntoIterator<Item = &'f FlowRecord>) -> Option<u64
         .filter(|flow| matches!(flow.part, Part::Sender | Part::Requester));
     let first: Vec<i64> = sending.filter_map(|flow| flow.first_payload_ns).collect();
     Some(first.iter().max()?.abs_diff(*first.iter().min()?))
-}
-
-/// Returns how well that spread is known: each of two hosts' clocks may be off by its own uncertainty. Flows of one host
-/// share its clock, so theirs needs none.
-pub(super) fn skew_uncertainty<'p>(participants: impl Iterator<Item = &'p Participant<'p>>) -> u64 {
-    let senders = participants.filter(|one| one.sends());
-    let by_host = senders.map(|one| (one.agent.host(), one.agent.clock().uncertainty_ns));
-    let by_host: BTreeMap<_, _> = by_host.collect();
-    let mut uncertainties: Vec<u64> = by_host.into_values().collect();
-    uncertainties.sort_unstable();
-    match uncertainties.as_slice() {
-        [.., one, other] => one.saturating_add(*other),
-        [] | [_] => 0,
-    }
 }
 
 /// Returns the sample that carries a flow's longest stall, at the end of its window.

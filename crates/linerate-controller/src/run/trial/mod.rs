@@ -101,7 +101,7 @@ pub(super) fn drive(
         .iter()
         .map(|trial| Attempt::new(run, fleet_now, trial));
     let mut attempts: Vec<Attempt<'_>> = attempts.collect();
-    let begun = begin::begin(&mut attempts, &failed);
+    let begun = Attempt::begin(&mut attempts, &failed);
     // All threads there are have been made, and workers wait for the start.
     let inventories = if begun.iter().any(Result::is_ok) {
         fleet_now.survey()
@@ -119,7 +119,7 @@ pub(super) fn drive(
         }),
     };
     let all = attempts.iter().flat_map(|attempt| &attempt.participants);
-    let uncertainty_ns = conclude::skew_uncertainty(all);
+    let uncertainty_ns = Participant::skew_uncertainty(all);
     let mut concluded = Vec::with_capacity(attempts.len());
     for (attempt, ended) in attempts.into_iter().zip(ended) {
         if matches!(ended, Err(_) | Ok(TrafficEnd::Lost(_))) {
@@ -132,7 +132,7 @@ pub(super) fn drive(
             .request
             .skew_max
             .unwrap_or(Nanos(trial.timing.measure.0 / SKEW_PART));
-        conclude::in_step(&mut concluded, uncertainty_ns, most);
+        Concluded::in_step(&mut concluded, uncertainty_ns, most);
     }
     fleet.take_over(inventories);
     concluded
