@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use linerate_agent::api::{
@@ -119,12 +119,15 @@ pub(super) struct Fate {
     pub lies_from_ns: u64,
 }
 
+/// The agents at which flows arrive, once all are there.
+pub(super) type Servers = Arc<OnceLock<Vec<Weak<SimulatedAgent>>>>;
+
 /// The agent of a host.
 pub(super) struct SimulatedAgent {
-    name: &'static str,
+    name: String,
     fate: Fate,
     time: Arc<Time>,
-    server: Weak<SimulatedAgent>,
+    servers: Servers,
     state: Mutex<State>,
 }
 
@@ -160,17 +163,12 @@ fn refuse(code: RefusalCode, error: impl ToString) -> Refusal {
 }
 
 impl SimulatedAgent {
-    pub fn new(
-        name: &'static str,
-        fate: Fate,
-        time: &Arc<Time>,
-        server: Weak<SimulatedAgent>,
-    ) -> Self {
+    pub fn new(name: &str, fate: Fate, time: &Arc<Time>, servers: Servers) -> Self {
         use rand::SeedableRng as _;
         Self {
-            name,
+            name: name.to_owned(),
             time: Arc::clone(time),
-            server,
+            servers,
             state: Mutex::new(State {
                 random: Pcg64::seed_from_u64(fate.seed),
                 leases: Leases::default(),
@@ -225,7 +223,7 @@ impl SimulatedAgent {
 
     fn lost(&self, doing: &'static str, how: Loss, cause: String) -> AgentError {
         AgentError::Lost {
-            address: self.name.to_owned(),
+            address: self.name.clone(),
             doing,
             how,
             source: cause.into(),
@@ -279,7 +277,7 @@ impl SimulatedAgent {
             return Err(self.lost(doing, Loss::Silent, cause));
         }
         let said = answer.map_err(|refusal| AgentError::Refused {
-            address: Some(self.name.to_owned()),
+            address: Some(self.name.clone()),
             refusal,
         })?;
         self.heard(doing, said)
@@ -332,7 +330,7 @@ impl SimulatedAgent {
             lie(&mut said, &mut state.random);
         }
         serde_json::from_value(said).map_err(|error| AgentError::NotAnAgent {
-            address: self.name.to_owned(),
+            address: self.name.clone(),
             what: format!("its answer is not the JSON expected ({error})"),
         })
     }
@@ -556,7 +554,7 @@ impl Agent for SimulatedAgent {
                 program: PROGRAM.to_owned(),
                 version: "0".to_owned(),
                 api: API_VERSION,
-                host_name: self.name.to_owned(),
+                host_name: self.name.clone(),
                 lab: false,
                 boot: None,
                 observe_refused: None,
@@ -653,12 +651,11 @@ impl Agent for SimulatedAgent {
                 ..Prepared::default()
             })
         });
-        let server = self
-            .server
-            .upgrade()
-            .filter(|_| assignment.end == End::Client);
-        if let Some(server) = server.filter(|_| !self.is(Affliction::FlowsLost)) {
-            server.handle_arrival(&assignment.cookie, assignment.flows.len());
+        if assignment.end == End::Client && prepared.is_ok() && !self.is(Affliction::FlowsLost) {
+            let servers = self.servers.get().into_iter().flatten();
+            for server in servers.filter_map(Weak::upgrade) {
+                server.handle_arrival(&assignment.cookie, assignment.flows.len());
+            }
         }
         prepared
     }

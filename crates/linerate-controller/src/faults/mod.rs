@@ -31,6 +31,8 @@ use linerate_model::sample::Subject;
 use linerate_model::samples::edges;
 use linerate_model::{Nanos, RunId};
 use linerate_store::{FileError, Step, WriteError};
+use rand::{RngExt as _, SeedableRng as _};
+use rand_pcg::Pcg64;
 
 use crate::fleet::{Clock, Fleet, Inventories};
 use crate::record::Recorder;
@@ -446,6 +448,60 @@ fn a_trial_whose_flow_could_not_be_connected_is_repeated() {
     assert_eq!(valid, [false, true, true], "{ended:?}");
     let why = ended.trials[0].validity.reason().map(ToString::to_string);
     assert!(why.is_some_and(|why| why.contains("no answer within")));
+}
+
+/// A thousand hosts, some of which die, stop or are slow in the middle: their pairs have a reason, and no other.
+#[test]
+fn hosts_of_a_fleet_that_are_lost_cost_their_own_pairs() {
+    const HOSTS: usize = 1000;
+    const ROUNDS: u32 = 5;
+    let mut random = Pcg64::seed_from_u64(37);
+    let mut scenario = scenario::fleet(HOSTS, ROUNDS);
+    let afflictions = [
+        Affliction::Dead,
+        Affliction::RequestsLost,
+        Affliction::Stopped,
+        Affliction::SynsLost,
+        Affliction::Slow {
+            there_ns: 50_000_000,
+            back_ns: 20_000_000,
+        },
+    ];
+    let mut afflicted = BTreeSet::new();
+    for at in 0..20 {
+        let host = random.random_range(0..HOSTS);
+        afflicted.insert(host);
+        let from_ns = random.random_range(1_000_000_000..4_000_000_000);
+        let what = afflictions[at % afflictions.len()];
+        scenario = scenario.with_fault(host, from_ns..LIMIT.as_nanos() as u64, what);
+    }
+    let ended = run(&scenario);
+    assert!(
+        ended.failed.is_none() && ended.cut_short.is_none(),
+        "{ended:?}"
+    );
+    let plan = &scenario.request.plan;
+    let is_afflicted = |trial: &TrialRecord| {
+        let hosts = &plan.trial(trial.trial).expect("it was planned").hosts;
+        let mut names = afflicted.iter().map(|at| scenario::name_of(*at));
+        names.any(|name| hosts.iter().any(|host| *host.0 == *name))
+    };
+    let (of_afflicted, others): (Vec<_>, Vec<_>) =
+        ended.trials.iter().partition(|it| is_afflicted(it));
+    let valid = |trials: &[&TrialRecord]| trials.iter().filter(|trial| trial.is_valid()).count();
+    assert_eq!(
+        valid(&others),
+        others.len(),
+        "those of no afflicted host are undisturbed"
+    );
+    assert!(
+        others.len() > ROUNDS as usize * (HOSTS - 3 * afflicted.len()),
+        "and none is left out"
+    );
+    assert!(
+        valid(&of_afflicted) < of_afflicted.len(),
+        "the others have a reason"
+    );
 }
 
 /// Whoever measures a path that is dead, on hosts that answer, is told so: the rest would fail alike.

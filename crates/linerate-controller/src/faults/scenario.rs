@@ -1,7 +1,7 @@
 //! What a seed stands for: hosts, a plan, and what happens.
 
 use std::ops::Range;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_model::experiment::{Cell, DesignKind, Experiment, Timing};
@@ -14,7 +14,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64;
 
 use super::Time;
-use super::host::{Affliction, Fate, Fault, SimulatedAgent, Wrong};
+use super::host::{Affliction, Fate, Fault, Servers, SimulatedAgent, Wrong};
 use crate::fleet::HostSpec;
 use crate::run::{Placing, Repeats, RunRequest, WarmUp};
 
@@ -58,6 +58,12 @@ pub(super) struct Hosts {
 
 const NAMES: [&str; 3] = ["server", "client1", "client2"];
 
+pub(super) fn name_of(at: usize) -> String {
+    NAMES
+        .get(at)
+        .map_or_else(|| format!("n{at}"), |name| (*name).to_owned())
+}
+
 impl Hosts {
     fn new(fates: Vec<Fate>) -> Self {
         Self {
@@ -69,25 +75,32 @@ impl Hosts {
     /// Returns the hosts of a run whose agents live in `time`.
     pub fn specs(&self, time: &Arc<Time>) -> Vec<HostSpec> {
         let agents = self.agents.get_or_init(|| {
-            let mut agents: Vec<Arc<SimulatedAgent>> = Vec::new();
-            for (name, fate) in NAMES.into_iter().zip(&self.fates) {
-                let server = agents.first().map_or(Weak::new(), Arc::downgrade);
-                let agent = SimulatedAgent::new(name, fate.clone(), time, server);
-                agents.push(Arc::new(agent));
-            }
+            let servers = Servers::default();
+            let agent = |(at, fate): (usize, &Fate)| {
+                SimulatedAgent::new(&name_of(at), fate.clone(), time, Arc::clone(&servers))
+            };
+            let agents = self.fates.iter().enumerate().map(agent).map(Arc::new);
+            let agents: Vec<Arc<SimulatedAgent>> = agents.collect();
+            // Of a fleet flows arrive at each host.
+            let taking = if agents.len() > NAMES.len() {
+                agents.len()
+            } else {
+                1
+            };
+            let _ = servers.set(agents[..taking].iter().map(Arc::downgrade).collect());
             agents
         });
-        let specs = NAMES.into_iter().zip(agents).enumerate();
-        let spec = |(at, (name, agent)): (usize, (&str, &Arc<SimulatedAgent>))| {
+        let spec = |(at, agent): (usize, &Arc<SimulatedAgent>)| {
             let part = if at == 0 {
                 HostPart::Server
             } else {
                 HostPart::Client
             };
-            let address = ([10, 0, 0, 1 + at as u8], 5201).into();
-            HostSpec::new(name, part, Arc::clone(agent) as Arc<_>, address)
+            let [_, _, high, low] = (1 + at as u32).to_be_bytes();
+            let address = ([10, 0, high, low], 5201).into();
+            HostSpec::new(&*name_of(at), part, Arc::clone(agent) as Arc<_>, address)
         };
-        specs.map(spec).collect()
+        agents.iter().enumerate().map(spec).collect()
     }
 
     /// Returns how often the run asked for each host.
@@ -155,6 +168,33 @@ pub(super) fn quiet(trials: u32, measure: Duration) -> Scenario {
         admission: Admission::Queued,
         is_told_truly: true,
     }
+}
+
+/// Returns a run of `rounds` on `count` hosts, each of which sends to the next but so many and receives from another.
+pub(super) fn fleet(count: usize, rounds: u32) -> Scenario {
+    let mut scenario = quiet(0, Duration::from_secs(1));
+    let latency = |at: usize| Fate {
+        seed: at as u64,
+        latency_ns: (100_000, 10_000),
+        ..Fate::default()
+    };
+    scenario.hosts = Hosts::new((0..count).map(latency).collect());
+    let plan = &mut scenario.request.plan;
+    let first = self::plan(1, 1, 1, plan.experiments[0].timing)
+        .trials
+        .remove(0);
+    let trial = |(id, (step, at)): (u32, (u32, usize))| Trial {
+        id: TrialId(id),
+        replicate: step,
+        hosts: [(at + step as usize) % count, at]
+            .map(|at| name_of(at).as_str().into())
+            .to_vec(),
+        step,
+        ..first.clone()
+    };
+    let all = (1..=rounds).flat_map(|step| (0..count).map(move |at| (step, at)));
+    plan.trials = (1..).zip(all).map(trial).collect();
+    scenario
 }
 
 /// Returns what `seed` stands for.

@@ -11,7 +11,7 @@ use linerate_agent::api::{
 use linerate_model::host::{FactValue, Snapshot};
 use linerate_model::lab_link::LabLink;
 use linerate_model::reason::{HostFailure, Reason, with_causes};
-use linerate_model::run::{ClockFit, HostPart, HostProgram, HostRecord};
+use linerate_model::run::{Admission, ClockFit, HostPart, HostProgram, HostRecord};
 use linerate_model::unit::Unit;
 use linerate_model::workload::Workload;
 use linerate_model::{BitsPerSec, HostName, Nanos};
@@ -185,15 +185,33 @@ impl Fleet {
         // All runs ask in one order: of two that asked in orders of their own each could keep a host that
         // the other waits for.
         surveyed.sort_by_key(|(spec, _)| spec.agent.address());
+        // Who does not wait keeps no host from others: all are asked at the same time.
+        let mut asked = match request.admission {
+            Admission::Queued => Vec::new(),
+            Admission::Exclusive | Admission::Shared => {
+                let admit = |(spec, _): &(HostSpec, Survey)| spec.agent.admit(request);
+                fleet.clock.together(&surveyed, admit)
+            }
+        }
+        .into_iter();
+        let mut refused = None;
         for (spec, (info, inventory)) in surveyed {
             // Dropping the fleet on the way out gives back what was admitted so far.
-            let admitted = fleet.admit(&spec, stop, waiting)?;
-            let mut filter = ClockFilter::default();
-            let exchanged = fleet
-                .clock
-                .exchange(&*spec.agent, &mut filter, EXCHANGES_AT_START);
-            let clock = exchanged.inspect_err(|_| drop(spec.agent.leave(&admitted.lease)));
-            let clock = clock.map_err(failed(&spec))?;
+            let admitted = match asked.next() {
+                Some(asked) => asked.map_err(failed(&spec)),
+                None => fleet.admit(&spec, stop, waiting),
+            };
+            let admitted = match admitted {
+                Ok(admitted) => admitted,
+                // Of those that were asked at the same time others may have said yes.
+                Err(error) => {
+                    refused = refused.or(Some(error));
+                    if request.admission == Admission::Queued {
+                        break;
+                    }
+                    continue;
+                }
+            };
             let record = HostRecord {
                 name: spec.name.clone(),
                 part: spec.part,
@@ -217,13 +235,16 @@ impl Fleet {
                 link: None,
                 snapshot: Snapshot::default(),
                 observers: Vec::new(),
-                clock,
+                clock: ClockFit {
+                    offset_ns: 0,
+                    uncertainty_ns: u64::MAX,
+                },
                 admission: request.admission,
             };
             let mut member = Member {
                 is_surveyed: false,
                 is_given_up: false,
-                clock: filter,
+                clock: ClockFilter::default(),
                 clock_stepped: None,
                 spec,
                 admitted,
@@ -233,6 +254,23 @@ impl Fleet {
             member.take_over(inventory);
             fleet.members.push(member);
         }
+        if let Some(refused) = refused {
+            return Err(refused);
+        }
+        let (clock, members) = (&fleet.clock, &mut fleet.members);
+        let exchanged = clock.together(members, |member| {
+            let Member {
+                spec,
+                clock: filter,
+                record,
+                ..
+            } = member;
+            record.clock = clock
+                .exchange(&*spec.agent, filter, EXCHANGES_AT_START)
+                .map_err(failed(spec))?;
+            Ok(())
+        });
+        exchanged.into_iter().collect::<Result<(), FleetError>>()?;
         let place = |member: &Member| names.iter().position(|name| *name == member.record.name);
         fleet.members.sort_by_key(place);
         Ok(fleet)

@@ -37,84 +37,173 @@ const STOP_LOOK: Duration = Duration::from_millis(50);
 /// agent gives up after 10 s.
 const OVERTIME_NS: u64 = 12_000_000_000;
 
-impl Attempt<'_> {
-    /// Takes over samples until every host has handed in its results, and then what it captured. A host
-    /// that does not answer is asked until [`OVERTIME_NS`] after the end of the traffic: the measured path
-    /// may be that of the answers.
+/// How far following a trial has come.
+struct Following<'t, 'a> {
+    attempt: &'t mut Attempt<'a>,
+    end: TrafficEnd,
+    stop_ns: u64,
+    look_ns: u64,
+    /// How it ended, once it has.
+    ended: Option<Result<TrafficEnd, Reason>>,
+}
+
+impl<'a> Attempt<'a> {
+    /// Takes over samples of all `attempts` that have begun until every host has handed in its results, and then what it
+    /// captured. A host that does not answer is asked until [`OVERTIME_NS`] after the end of the traffic: the measured path
+    /// may be that of the answers. Hosts of trials that go on at the same time are looked at at the same time.
     pub(super) fn follow(
-        &mut self,
+        attempts: &mut [Self],
+        begun: Vec<Result<(), Reason>>,
         watch: &mut dyn FnMut(&RunEvent<'_>),
-    ) -> Result<TrafficEnd, Reason> {
-        let clock = &self.fleet.clock;
-        let mut end = TrafficEnd::Planned;
-        let mut stop_ns = self.at.stop_ns;
-        let by_volume = self.trial.workload.manner.bytes_max.is_some();
-        let asked = self.run.request.look_interval;
-        let look_interval = if by_volume {
+    ) -> Vec<Result<TrafficEnd, Reason>> {
+        let with_begun = attempts.iter_mut().zip(begun);
+        let mut all: Vec<Following<'_, 'a>> = with_begun
+            .map(|(attempt, begun)| Following::of(attempt, begun))
+            .collect();
+        while let Some(look_ns) = all
+            .iter()
+            .filter(|one| one.ended.is_none())
+            .map(|one| one.look_ns)
+            .min()
+        {
+            look_at(&mut all, look_ns, watch);
+        }
+        let ended = all.into_iter().map(|one| one.ended);
+        ended
+            .map(|ended| ended.unwrap_or(Ok(TrafficEnd::Planned)))
+            .collect()
+    }
+}
+
+/// Looks at the hosts of those of `all` whose turn it is at `look_ns`, takes over what they have, and shows it.
+fn look_at(all: &mut [Following<'_, '_>], look_ns: u64, watch: &mut dyn FnMut(&RunEvent<'_>)) {
+    let mut due: Vec<_> = all
+        .iter_mut()
+        .filter(|one| one.ended.is_none() && one.look_ns <= look_ns)
+        .collect();
+    let Some(first) = due.first() else { return };
+    let fleet = first.attempt.fleet;
+    let clock = &fleet.clock;
+    let is_planned = due.iter().any(|one| one.end == TrafficEnd::Planned);
+    if is_planned && first.attempt.is_interrupted_before(look_ns) {
+        for one in &mut due {
+            one.interrupt();
+        }
+        due.retain(|one| one.ended.is_none());
+    }
+    if let Some(first) = due.first() {
+        first.attempt.sleep_until(look_ns);
+    }
+    // Taking over the readings of thousands of flows takes seconds on a busy machine, which
+    // is no delay of the hosts.
+    let looked_ns = clock.now_ns();
+    let hosts = due.iter_mut().flat_map(|one| {
+        let wait = if looked_ns >= one.stop_ns {
+            END_WAIT
+        } else {
+            Nanos(0)
+        };
+        let at = one.attempt.at;
+        let unfinished = one.attempt.participants.iter_mut();
+        let unfinished = unfinished.filter(|one| !one.gathered.is_finished);
+        unfinished.map(move |host| (host, at, wait))
+    });
+    let hosts: Vec<_> = hosts.collect();
+    clock.together(hosts, |(host, at, wait)| host.look(clock, &at, wait));
+    for one in due {
+        one.attempt.show(watch);
+        one.handle_look(looked_ns);
+    }
+}
+
+impl<'t, 'a> Following<'t, 'a> {
+    fn of(attempt: &'t mut Attempt<'a>, begun: Result<(), Reason>) -> Self {
+        let stop_ns = attempt.at.stop_ns;
+        let now_ns = attempt.fleet.clock.now_ns();
+        let mut following = Self {
+            end: TrafficEnd::Planned,
+            stop_ns,
+            look_ns: 0,
+            ended: begun.err().map(Err),
+            attempt,
+        };
+        let first_ns = following.next(following.attempt.at.start_ns);
+        following.look_ns = first_ns.min(now_ns + LOOK_NS_MAX);
+        following
+    }
+
+    fn is_by_volume(&self) -> bool {
+        self.attempt.trial.workload.manner.bytes_max.is_some()
+    }
+
+    /// Returns when hosts that were looked at at `now_ns` are looked at again.
+    fn next(&self, now_ns: u64) -> u64 {
+        let asked = self.attempt.run.request.look_interval;
+        let interval = if self.is_by_volume() {
             asked.min(VOLUME_LOOK)
         } else {
             asked
         };
-        let begin_ns = self.at.begin_ns;
-        let next = |now_ns, stop_ns| {
-            let next_ns = next_look(now_ns, begin_ns, look_interval, stop_ns);
-            next_ns.min(now_ns + LOOK_NS_MAX)
-        };
-        let first_ns = next(self.at.start_ns, stop_ns);
-        let mut look_ns = first_ns.min(clock.now_ns() + LOOK_NS_MAX);
-        loop {
-            if end == TrafficEnd::Planned && self.is_interrupted_before(look_ns) {
-                stop_ns = self.end_now(Reason::Interrupted)?;
-                end = TrafficEnd::Interrupted;
-            }
-            self.sleep_until(look_ns);
-            // Taking over the readings of thousands of flows takes seconds on a busy machine, which
-            // is no delay of the hosts.
-            let looked_ns = clock.now_ns();
-            let wait = if looked_ns >= stop_ns {
-                END_WAIT
-            } else {
-                Nanos(0)
-            };
-            self.look(wait, watch);
-            let now_ns = clock.now_ns();
-            self.give_up(stop_ns + OVERTIME_NS, looked_ns);
-            let forsaken = self.forsaken().filter(|_| end == TrafficEnd::Planned);
-            if let Some(why) = forsaken {
-                stop_ns = self.end_now(why.clone())?;
-                end = TrafficEnd::Forsaken(why);
-            }
-            let lost = self.lost().filter(|_| !matches!(end, TrafficEnd::Lost(_)));
-            if let Some(why) = lost {
-                stop_ns = stop_ns.min(self.end_now(why.clone())?);
-                end = TrafficEnd::Lost(why);
-            }
-            if self.participants.iter().all(|one| one.gathered.is_finished) {
-                self.fetch_captures();
-                let is_all_sent = by_volume && now_ns < self.at.stop_ns;
-                return Ok(match end {
-                    TrafficEnd::Planned if is_all_sent => TrafficEnd::AllSent,
-                    end => end,
-                });
-            }
-            look_ns = next(now_ns, stop_ns);
+        let next_ns = next_look(now_ns, self.attempt.at.begin_ns, interval, self.stop_ns);
+        next_ns.min(now_ns + LOOK_NS_MAX)
+    }
+
+    /// Ends the traffic, since the user has seen enough.
+    fn interrupt(&mut self) {
+        if self.end == TrafficEnd::Planned {
+            self.end_as(TrafficEnd::Interrupted, Reason::Interrupted);
         }
     }
 
-    /// Takes over what is new at all hosts, which may wait so long for their end, and shows it.
-    fn look(&mut self, wait: Nanos, watch: &mut dyn FnMut(&RunEvent<'_>)) {
-        let (clock, at) = (&self.fleet.clock, self.at);
-        let unfinished = self
-            .participants
-            .iter_mut()
-            .filter(|one| !one.gathered.is_finished);
-        clock.together(unfinished, |one| one.look(clock, &at, wait));
+    /// Ends the traffic for `why`, if its numbers are worth keeping.
+    fn end_as(&mut self, end: TrafficEnd, why: Reason) {
+        let is_lost = matches!(end, TrafficEnd::Lost(_));
+        match self.attempt.end_now(why) {
+            Ok(stop_ns) if is_lost => self.stop_ns = self.stop_ns.min(stop_ns),
+            Ok(stop_ns) => self.stop_ns = stop_ns,
+            Err(why) => {
+                self.ended = Some(Err(why));
+                return;
+            }
+        }
+        self.end = end;
+    }
+
+    /// Takes up what a look at `looked_ns` brought.
+    fn handle_look(&mut self, looked_ns: u64) {
+        let now_ns = self.attempt.fleet.clock.now_ns();
+        self.attempt.give_up(self.stop_ns + OVERTIME_NS, looked_ns);
+        let forsaken = self.attempt.forsaken();
+        if let Some(why) = forsaken.filter(|_| self.end == TrafficEnd::Planned) {
+            self.end_as(TrafficEnd::Forsaken(why.clone()), why);
+        }
+        let lost = self.attempt.lost();
+        let is_new = self.ended.is_none() && !matches!(self.end, TrafficEnd::Lost(_));
+        if let Some(why) = lost.filter(|_| is_new) {
+            self.end_as(TrafficEnd::Lost(why.clone()), why);
+        }
+        let mut hosts = self.attempt.participants.iter();
+        if self.ended.is_none() && hosts.all(|one| one.gathered.is_finished) {
+            self.attempt.fetch_captures();
+            let is_all_sent = self.is_by_volume() && now_ns < self.attempt.at.stop_ns;
+            self.ended = Some(Ok(match self.end.clone() {
+                TrafficEnd::Planned if is_all_sent => TrafficEnd::AllSent,
+                end => end,
+            }));
+        }
+        self.look_ns = self.next(now_ns);
+    }
+}
+
+impl Attempt<'_> {
+    /// Shows what is new at all hosts.
+    fn show(&mut self, watch: &mut dyn FnMut(&RunEvent<'_>)) {
         // All hosts at once: what one host says alone would look like a gap in the others.
         let news = self.participants.iter_mut();
         let news: Vec<Samples> = news.map(|one| take(&mut one.gathered.news)).collect();
         watch(&RunEvent::Samples {
             trial: self.trial,
-            at_ns: self.fleet.clock.now_ns() as i64 - at.begin_ns as i64,
+            at_ns: self.fleet.clock.now_ns() as i64 - self.at.begin_ns as i64,
             hosts: &news,
         });
         // Moved, not copied: the readings of thousands of flows are megabytes.

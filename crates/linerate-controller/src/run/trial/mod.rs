@@ -108,16 +108,7 @@ pub(super) fn drive(
     } else {
         Vec::new()
     };
-    let with_begun = attempts.iter_mut().zip(begun);
-    let ended = match with_begun.len() {
-        1 => with_begun
-            .map(|(attempt, begun)| begun.and_then(|()| attempt.follow(watch)))
-            .collect(),
-        // What all of them show at the same time nobody could read.
-        _ => fleet_now.clock.together(with_begun, |(attempt, begun)| {
-            begun.and_then(|()| attempt.follow(&mut |_| {}))
-        }),
-    };
+    let ended = Attempt::follow(&mut attempts, begun, watch);
     let all = attempts.iter().flat_map(|attempt| &attempt.participants);
     let uncertainty_ns = Participant::skew_uncertainty(all);
     let mut concluded = Vec::with_capacity(attempts.len());
