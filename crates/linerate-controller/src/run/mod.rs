@@ -224,6 +224,10 @@ pub fn execute(
     Ok(document)
 }
 
+/// Samples that are kept for whoever judges the run: a round of a study has as many, and one of a fleet's mesh may have any
+/// number.
+const SAMPLES_UNSHOWN_MAX: usize = 4 << 20;
+
 /// What the blocks of the plan may take beyond the time that was given: one part in so many. The plan fitted by an
 /// estimate, and a block that is done for a few seconds more is worth them.
 const SLACK_PART: u64 = 10;
@@ -543,7 +547,8 @@ impl Execution<'_, '_> {
 
     /// Asks what is open and what is spoilt, where a round has ended.
     fn ask_judge(&mut self, trial: &Trial) -> Result<(), RunError> {
-        let is_asked = self.agenda.ends_round(&self.document.plan, trial);
+        let ends_round = self.agenda.ends_round(&self.document.plan, trial);
+        let is_asked = ends_round || self.so_far.samples.len() > SAMPLES_UNSHOWN_MAX;
         let Some(judge) = self.audience.judge.as_mut().filter(|_| is_asked) else {
             return Ok(());
         };
@@ -555,7 +560,7 @@ impl Execution<'_, '_> {
             stages,
         } = judge(&self.so_far);
         self.so_far.samples = Samples::default();
-        if trial.replicate < self.context.request.first_look {
+        if !ends_round || trial.replicate < self.context.request.first_look {
             return Ok(());
         }
         self.agenda.handle_spoilt(&self.document.plan, spoilt);
