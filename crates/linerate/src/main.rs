@@ -31,6 +31,12 @@ mod workload;
 use args::{Cli, Command};
 use exit::{Exit, Failure};
 
+/// The allocator of the static program: with musl's a report takes 20 % more CPU than with glibc's, and with this one
+/// 8 % less, for 20 MB. Payload meets no allocator, and takes the same CPU with all three.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static HEAP: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     linerate_agent::frugal_heap();
     linerate_agent::map_single_pages();
@@ -54,6 +60,7 @@ fn main() -> ExitCode {
         Command::Trace(args) => cmd::trace::trace(&args),
         Command::Lab(args) => cmd::lab::lab(&args),
         Command::Token(args) => cmd::token::token(&args),
+        Command::Completions(args) => cmd::completions::completions(&args),
         Command::Man(args) => cmd::man::man(&args),
     };
     let result = match interrupt::unprinted() {

@@ -99,7 +99,7 @@ fn read(clock: libc::clockid_t) -> u64 {
 
 fn timespec(at_ns: u64) -> libc::timespec {
     libc::timespec {
-        tv_sec: (at_ns / 1_000_000_000) as libc::time_t,
+        tv_sec: (at_ns / 1_000_000_000) as _,
         tv_nsec: (at_ns % 1_000_000_000) as libc::c_long,
     }
 }

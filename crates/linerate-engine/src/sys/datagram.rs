@@ -243,7 +243,8 @@ fn no_address() -> libc::sockaddr_in6 {
     unsafe { zeroed() }
 }
 
-fn empty_message() -> libc::msghdr {
+/// Returns a message of nothing, without an address; also what a C library pads it with is 0, as the kernel asks.
+pub(super) fn empty_message() -> libc::msghdr {
     // SAFETY: a msghdr is numbers and pointers, for which zero is a value.
     unsafe { zeroed() }
 }
@@ -330,13 +331,15 @@ impl Outbox {
         }
         let count = count.min(self.messages.len());
         // SAFETY: the first `count` messages each name one slice of ours, and each slice one buffer
-        // of ours with its length; the kernel reads the buffers and writes msg_len.
+        // of ours with its length; the kernel reads the buffers and writes msg_len. By number, since
+        // musl's function makes a call for each message.
         let sent = unsafe {
-            libc::sendmmsg(
+            libc::syscall(
+                libc::SYS_sendmmsg,
                 fd,
                 self.messages.as_mut_ptr(),
                 count as libc::c_uint,
-                libc::MSG_NOSIGNAL as _,
+                libc::MSG_NOSIGNAL,
             )
         };
         usize::try_from(sent).map_err(|_| io::Error::last_os_error())

@@ -113,7 +113,7 @@ impl Epoll {
 
     fn wait_exactly(&mut self, timeout: Duration) -> libc::c_long {
         let time = libc::timespec {
-            tv_sec: timeout.as_secs() as libc::time_t,
+            tv_sec: timeout.as_secs() as _,
             tv_nsec: timeout.subsec_nanos().into(),
         };
         // By number, since C libraries of before 2021 have no name for it.

@@ -173,7 +173,7 @@ pub(crate) fn set_blocking(fd: BorrowedFd<'_>, notice: Option<Duration>) -> io::
         return Ok(());
     };
     let time = libc::timeval {
-        tv_sec: notice.as_secs() as libc::time_t,
+        tv_sec: notice.as_secs() as _,
         tv_usec: notice.subsec_micros().into(),
     };
     for option in [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO] {
@@ -243,7 +243,7 @@ fn poll(fd: BorrowedFd<'_>, events: c_short, timeout: Duration) -> io::Result<c_
         revents: 0,
     };
     let time = libc::timespec {
-        tv_sec: timeout.as_secs().min(i32::MAX as u64) as libc::time_t,
+        tv_sec: timeout.as_secs().min(i32::MAX as u64) as _,
         tv_nsec: timeout.subsec_nanos().into(),
     };
     // SAFETY: ppoll reads and writes one pollfd, which is valid and exclusively ours, and reads one

@@ -59,7 +59,8 @@ pub(crate) fn sharpen_timers() {
 /// Has the calling thread run only while nobody else wants its CPU: SCHED_IDLE of sched(7), which every thread may
 /// take and only a privileged one may give back.
 pub fn run_when_idle() -> io::Result<()> {
-    let least = libc::sched_param { sched_priority: 0 };
+    // struct sched_param of the kernel: one number. musl's has the rest of POSIX, too.
+    let least: libc::c_int = 0;
     // SAFETY: the kernel reads one sched_param, which outlives the call; 0 is the calling thread. The C
     // library's own function does not exist in musl, which speaks POSIX threads only.
     let status = unsafe {

@@ -4,9 +4,10 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::RawFd;
-use std::ptr;
 
 use linerate_model::run::ZeroCopyCount;
+
+use super::datagram::empty_message;
 
 /// Room for the control messages of one notification: a header and a struct sock_extended_err with
 /// an address, 48 bytes, generously.
@@ -37,15 +38,9 @@ pub(crate) fn send(fd: RawFd, payload: &[u8]) -> io::Result<usize> {
 /// One notification stands for a range of calls: the kernel puts neighbours together.
 pub(crate) fn reap(fd: RawFd, count: &mut ZeroCopyCount) -> bool {
     let mut control = MaybeUninit::<[u64; CONTROL_BYTES / 8]>::uninit();
-    let mut message = libc::msghdr {
-        msg_name: ptr::null_mut(),
-        msg_namelen: 0,
-        msg_iov: ptr::null_mut(),
-        msg_iovlen: 0,
-        msg_control: control.as_mut_ptr().cast(),
-        msg_controllen: CONTROL_BYTES as _,
-        msg_flags: 0,
-    };
+    let mut message = empty_message();
+    message.msg_control = control.as_mut_ptr().cast();
+    message.msg_controllen = CONTROL_BYTES as _;
     let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
     // SAFETY: the kernel writes at most CONTROL_BYTES to `control`, and nothing to the empty iovec.
     if unsafe { libc::recvmsg(fd, &mut message, flags) } < 0 {

@@ -51,7 +51,7 @@ fn ask<T>(device: &str, mut command: T) -> io::Result<()> {
     let socket = datagram_socket()?;
     // SAFETY: the request names a device and points to a structure of the layout that its command
     // reads; both live across the call.
-    check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) })?;
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) })?;
     Ok(())
 }
 

@@ -102,7 +102,7 @@ impl PacketSocket {
                 self.fd.as_raw_fd(),
                 messages.as_mut_ptr(),
                 count,
-                libc::MSG_DONTWAIT,
+                libc::MSG_DONTWAIT as _,
                 std::ptr::null_mut(),
             )
         });
@@ -131,9 +131,11 @@ impl PacketSocket {
         }
         let mut messages = messages_of(&mut parts);
         // SAFETY: the first `count` messages point to parts that point to whole frames; the
-        // kernel only reads them, and all live across the call.
+        // kernel only reads them, and all live across the call. By number, since musl's function makes a
+        // call for each message.
         let sent = check(unsafe {
-            libc::sendmmsg(
+            libc::syscall(
+                libc::SYS_sendmmsg,
                 self.fd.as_raw_fd(),
                 messages.as_mut_ptr(),
                 count as libc::c_uint,

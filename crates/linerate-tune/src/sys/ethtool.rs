@@ -121,7 +121,8 @@ fn ask<const N: usize>(device: &str, mut value: [u32; N]) -> io::Result<[u32; N]
     let socket = datagram_socket()?;
     // SAFETY: the request names a device and points to as many numbers as the structure of its command has, all
     // of which the kernel may read and write; both live across the call.
-    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) };
+    let result =
+        unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) };
     if result < 0 {
         return Err(io::Error::last_os_error());
     }

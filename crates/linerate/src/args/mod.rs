@@ -41,11 +41,14 @@ pub use tls::{ServeTlsArgs, TlsArgs};
 pub use trace::{LiveArgs, TraceArgs, TraceFormat};
 pub use watch::{PageChoice, WatchArgs};
 
+/// The program's version, with the commit where the build knew it, and what it was built for.
+pub const VERSION: &str = env!("LINERATE_VERSION");
+
 /// Measure how servers drive a network, what limits them and what to do about it.
 #[derive(Debug, Parser)]
 #[command(
     name = "linerate",
-    version,
+    version = VERSION,
     disable_version_flag = true,
     propagate_version = true,
     max_term_width = 80,
@@ -91,6 +94,8 @@ pub enum Command {
     Token(TokenArgs),
     /// Print the JSON Schema of a document that linerate prints
     Schema(SchemaArgs),
+    /// Print what completes this command line in a shell
+    Completions(CompletionsArgs),
     /// Write the man pages
     Man(ManArgs),
 }
@@ -164,6 +169,13 @@ pub struct CapacityArgs {
 pub struct SchemaArgs {
     /// The document, as its `schema` key names it: linerate.run [default: list them]
     pub name: Option<String>,
+}
+
+/// `linerate completions`.
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// The shell that is to read it
+    pub shell: clap_complete::Shell,
 }
 
 /// `linerate man`.

@@ -11,65 +11,40 @@ use crate::args::{Cli, ManArgs};
 use crate::exit::{CmdResult, Exit};
 use crate::term;
 
-/// Commands by what they are for, on the page of the subcommand that they show.
-const EXAMPLES: &[(&str, &str, &str)] = &[
-    (
-        "linerate",
-        "Answer measurements of other hosts",
-        "linerate serve",
-    ),
-    (
-        "linerate",
-        "Measure throughput to a host that does",
-        "linerate run HOST",
-    ),
-    (
-        "linerate",
-        "Characterise it, with a report",
-        "linerate study HOST",
-    ),
-    (
-        "linerate-serve",
-        "Answer callers with the token of a file",
-        "linerate serve --token-file token",
-    ),
-    (
-        "linerate-serve",
-        "Answer iperf3 clients, too",
-        "linerate serve --public",
-    ),
-    (
-        "linerate-run",
-        "Four streams from the server, for 30 s",
-        "linerate run HOST -R -P 4 -t 30",
-    ),
-    (
-        "linerate-run",
-        "Latency at 1000 requests per second",
-        "linerate run HOST --rr --rate 1000 -N",
-    ),
-    (
-        "linerate-run",
-        "Keep everything, with a report",
-        "linerate run HOST -o run.bundle",
-    ),
-    (
-        "linerate-study",
-        "A study of a lab on this machine",
-        "linerate study --lab",
-    ),
-    ("linerate-watch", "Every page once", "linerate watch --once"),
-    (
-        "linerate-plan",
-        "The built-in experiments",
-        "linerate plan --list",
-    ),
-    (
-        "linerate-report",
-        "Render a bundle again",
-        "linerate report run.bundle --format html",
-    ),
-];
+/// Commands by what they are for, on the page of the subcommand that they show: a line each, `PAGE: WHAT: COMMAND`.
+const EXAMPLES: &str = "\
+linerate: Answer measurements of other hosts: linerate serve
+linerate: Measure throughput to a host that does: linerate run HOST
+linerate: Characterise it, with a report: linerate study HOST
+linerate-study: Of a server, with a report: linerate study HOST --token-file token
+linerate-study: Of a lab on this machine: linerate study --lab
+linerate-serve: Answer callers with the token of a file: linerate serve --token-file token
+linerate-serve: Answer iperf3 clients, too: linerate serve --public
+linerate-run: Four streams from the server, for 30 s: linerate run HOST -R -P 4 -t 30
+linerate-run: Latency at 1000 requests per second: linerate run HOST --rr --rate 1000 -N
+linerate-run: Keep everything, with a report: linerate run HOST -o run.bundle
+linerate-watch: Every page once: linerate watch --once
+linerate-watch: Another host, for Prometheus: linerate watch HOST --prometheus 127.0.0.1:9100
+linerate-plan: The built-in experiments: linerate plan --list
+linerate-plan: What an experiment does in ten minutes: linerate plan my.toml --budget 10m
+linerate-report: Render a bundle again: linerate report run.bundle --format html
+linerate-compare: Hold a run against an earlier one: linerate compare before.bundle after.bundle
+linerate-capacity: CPUs that 25 Gbit/s ask for: linerate capacity study.bundle --target 25G
+linerate-trace: Both ends of the same traffic: linerate trace client.pcap server.pcap
+linerate-lab: Two hosts, a program in one of them, and none left: \
+    linerate lab up; linerate lab exec lab server ip address; linerate lab down lab
+linerate-lab-up: Four clients, 10 ms away: linerate lab up far --clients 4 --delay 5ms
+linerate-lab-list: For programs: linerate lab list --json
+linerate-lab-exec: Serve in a host of a lab: linerate lab exec lab server linerate serve --public
+linerate-lab-down: Every lab of this user: linerate lab down --all
+linerate-token: A token for a client, in a file: linerate token add laptop -o token
+linerate-token-add: For twelve hours: linerate token add laptop --expires 12h -o token
+linerate-token-list: Of a service of systemd: linerate token list --state /var/lib/linerate
+linerate-token-remove: Refuse it from now on: linerate token remove laptop
+linerate-schema: Of what linerate run -J prints: linerate schema linerate.run
+linerate-completions: For bash: \
+    linerate completions bash > ~/.local/share/bash-completion/completions/linerate
+linerate-man: For this user: linerate man ~/.local/share/man/man1";
 
 /// What a process takes from its environment.
 const ENVIRONMENT: &[(&str, &str)] = &[
@@ -78,12 +53,24 @@ const ENVIRONMENT: &[(&str, &str)] = &[
         "If it is set and not empty, nothing is coloured.",
     ),
     (
+        "LINERATE_TOKEN",
+        "The token for other hosts, where --token-file names none.",
+    ),
+    (
+        "IPERF3_PASSWORD",
+        "The password for a server of iperf3 that wants one.",
+    ),
+    (
         "LINERATE_BROWSER",
         "The Chromium that prints reports as PDF.",
     ),
     (
         "XDG_STATE_HOME",
         "Where files of the state are kept, in a directory linerate.",
+    ),
+    (
+        "XDG_CONFIG_HOME",
+        "Where known agents are noted, in linerate/known_agents.",
     ),
     (
         "XDG_RUNTIME_DIR",
@@ -95,9 +82,17 @@ const ENVIRONMENT: &[(&str, &str)] = &[
 const FILES: &[(&str, &str)] = &[
     (
         "/var/lib/linerate",
-        "Of root: key and certificate of the agent, its tokens, hosts that are known.",
+        "Of root: key and certificate of the agent, and its tokens.",
     ),
     ("~/.local/state/linerate", "The same of another user."),
+    (
+        "~/.config/linerate/known_agents",
+        "The certificates of agents that were met before.",
+    ),
+    (
+        "linerate-*.bundle",
+        "What a study or an experiment kept, in the current directory if --out names no other.",
+    ),
 ];
 
 /// What an exit code means.
@@ -112,13 +107,19 @@ const EXIT_STATUS: &[(&str, &str)] = &[
         "3",
         "Measured, but not to be relied on, or not as precisely as was asked for.",
     ),
+    (
+        "4",
+        "Worse than the baseline, or than a limit that was asked for.",
+    ),
     ("130", "Interrupted."),
 ];
 
 /// Runs the command.
 pub fn man(args: &ManArgs) -> CmdResult {
     let dir = &args.dir;
-    let mut command = Cli::command().disable_help_subcommand(true);
+    // The pages are the same on every machine.
+    let command = Cli::command().version(env!("CARGO_PKG_VERSION"));
+    let mut command = command.disable_help_subcommand(true);
     command.build();
     std::fs::create_dir_all(dir)
         .and_then(|()| pages(&command, dir))
@@ -136,7 +137,9 @@ fn pages(command: &Command, dir: &Path) -> std::io::Result<()> {
     let name = command
         .get_display_name()
         .unwrap_or_else(|| command.get_name());
-    let page = Man::new(command.clone()).title(name.to_uppercase());
+    let page = Man::new(command.clone())
+        .title(name.to_uppercase())
+        .source(concat!("linerate ", env!("CARGO_PKG_VERSION")));
     let mut text = Vec::new();
     page.render(&mut text)?;
     more(name, &mut text)?;
@@ -145,13 +148,12 @@ fn pages(command: &Command, dir: &Path) -> std::io::Result<()> {
 
 /// Adds the sections that a command line's definition does not have.
 fn more(name: &str, out: &mut impl Write) -> std::io::Result<()> {
-    let own = EXAMPLES.iter().filter(|(page, ..)| *page == name);
-    let examples: Vec<_> = own.map(|(_, what, command)| (*what, *command)).collect();
-    if !examples.is_empty() {
-        writeln!(out, ".SH EXAMPLES")?;
-    }
-    for (what, command) in examples {
-        writeln!(out, ".TP\n{}:\n\\fB{}\\fR", roff(what), roff(command))?;
+    writeln!(out, ".SH EXAMPLES")?;
+    for line in EXAMPLES.lines() {
+        let own = line.split_once(": ").filter(|(page, _)| *page == name);
+        if let Some((what, command)) = own.and_then(|(_, example)| example.split_once(": ")) {
+            writeln!(out, ".TP\n{}:\n\\fB{}\\fR", roff(what), roff(command))?;
+        }
     }
     let sections = [
         ("EXIT STATUS", EXIT_STATUS),

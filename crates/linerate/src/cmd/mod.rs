@@ -4,6 +4,8 @@
 pub mod capacity;
 /// `linerate compare`.
 pub mod compare;
+/// `linerate completions`.
+pub mod completions;
 /// `linerate fleet`.
 pub mod fleet;
 /// `linerate lab`.

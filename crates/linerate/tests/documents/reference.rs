@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::process::Command;
 
 use linerate_model::metric::{Kind, Metric};
 use linerate_model::parameter::{Gives, PARAMETERS};
@@ -398,7 +399,7 @@ fn commands_of_remedies_are_understood() {
 }
 
 /// The subcommands, in the order of the help text, with those of `lab`.
-const COMMANDS: [&str; 24] = [
+const COMMANDS: [&str; 25] = [
     "",
     "study",
     "serve",
@@ -422,6 +423,7 @@ const COMMANDS: [&str; 24] = [
     "token list",
     "token remove",
     "schema",
+    "completions",
     "man",
 ];
 
@@ -476,27 +478,75 @@ fn the_command_line_is_that_of_the_help_texts() {
 }
 
 #[test]
-fn man_pages_are_written() {
+fn each_command_has_a_man_page_with_all_that_belongs_there() {
     let folder = tempfile::tempdir().expect("the temporary directory can be written");
     let dir = folder.path().display().to_string();
     output(&["man", &dir]);
-    for page in ["linerate.1", "linerate-run.1", "linerate-lab-up.1"] {
-        let text = std::fs::read_to_string(folder.path().join(page)).expect("it is written");
+    for command in COMMANDS {
+        let parts = std::iter::once("linerate").chain(command.split_whitespace());
+        let page = format!("{}.1", parts.collect::<Vec<_>>().join("-"));
+        let text = std::fs::read_to_string(folder.path().join(&page)).expect("it is written");
         for section in [
+            "NAME",
             "SYNOPSIS",
+            "DESCRIPTION",
+            "OPTIONS",
+            "EXAMPLES",
             "EXIT STATUS",
             "ENVIRONMENT",
             "FILES",
             "SEE ALSO",
         ] {
             let heads = [format!(".SH {section}\n"), format!(".SH \"{section}\"\n")];
-            let has = heads.iter().any(|head| text.contains(head.as_str()));
-            assert!(has, "{page}, {section}: {text}");
+            let count = heads.iter().map(|head| text.matches(head.as_str()).count());
+            assert_eq!(count.sum::<usize>(), 1, "{page}, {section}: {text}");
         }
-        assert_eq!(
-            text.contains(".SH EXAMPLES"),
-            page != "linerate-lab-up.1",
-            "{page}"
+        let (_, examples) = text.split_once(".SH EXAMPLES\n").expect("the section");
+        let (examples, _) = examples.split_once(".SH").expect("one after it");
+        let examples: Vec<&str> = examples
+            .lines()
+            .filter_map(|line| line.strip_prefix("\\fB"))
+            .collect();
+        assert!(!examples.is_empty(), "{page}");
+        for example in examples {
+            let plain = example.trim_end_matches("\\fR").replace("\\-", "-");
+            for typed in plain.split("; ") {
+                let typed = typed.split(" > ").next().expect("the command");
+                // What follows `exec` is another program's.
+                let words = typed.split_whitespace().skip(1);
+                let words = words.take_while(|word| *word != "exec");
+                // What is typed is read before the help is shown.
+                output(&words.chain(["--help"]).collect::<Vec<_>>());
+            }
+        }
+    }
+}
+
+#[test]
+fn shells_complete_each_command() {
+    for shell in ["bash", "zsh", "fish"] {
+        let text = output(&["completions", shell]);
+        for command in COMMANDS {
+            let name = command.split_whitespace().next_back().unwrap_or("linerate");
+            assert!(text.contains(name), "{shell}: {name}");
+        }
+    }
+    let text = output(&["completions", "bash"]);
+    let bash = |words: &[&str]| {
+        let said = Command::new("bash").args(words).output();
+        let said = said.expect("bash is here");
+        assert!(said.status.success(), "{said:?}");
+        String::from_utf8(said.stdout).expect("words")
+    };
+    bash(&["-n", "-c", &text]);
+    // As bash asks: what can follow the program's name.
+    let ask = "COMP_WORDS=(linerate ''); COMP_CWORD=1; _linerate linerate '' linerate; printf '%s\\n' ${COMPREPLY[@]}";
+    let said = bash(&["-c", &format!("{text}\n{ask}")]);
+    let said: Vec<&str> = said.lines().collect();
+    for command in COMMANDS.iter().filter(|command| !command.contains(' ')) {
+        assert!(
+            command.is_empty() || said.contains(command),
+            "{command}: {said:?}"
         );
     }
 }
