@@ -67,7 +67,8 @@ impl<'a> Attempt<'a> {
             None => attempt.make_flows(),
         });
         let with_flows = attempts.iter().zip(&made).filter(|(_, made)| made.is_ok());
-        let instants = with_flows.map(|(attempt, _)| attempt.instants(patience));
+        let clocks: Vec<ClockFit> = attempts.iter().flat_map(Self::clocks).collect();
+        let instants = with_flows.map(|(attempt, _)| attempt.instants(patience, &clocks));
         let Some(at) = instants.reduce(Instants::of_both) else {
             return made;
         };
@@ -91,7 +92,7 @@ impl<'a> Attempt<'a> {
             at: instants(fleet.clock.now_ns(), &trial.timing, &[], 0, 1),
         };
         attempt.participants = attempt.assigned();
-        attempt.at = attempt.instants(1);
+        attempt.at = attempt.instants(1, &attempt.clocks());
         attempt
     }
 
@@ -166,10 +167,18 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Returns the instants of the trial if the start requests go out now.
-    fn instants(&self, patience: u64) -> Instants {
+    /// Returns what is known of the clocks of its hosts.
+    fn clocks(&self) -> Vec<ClockFit> {
+        self.participants
+            .iter()
+            .map(|one| *one.agent.clock())
+            .collect()
+    }
+
+    /// Returns the instants of the trial if the start requests go out now, to hosts with these `clocks`: its own, and those of
+    /// trials that begin at the same time.
+    fn instants(&self, patience: u64, clocks: &[ClockFit]) -> Instants {
         let (trial, participants) = (self.trial, &self.participants);
-        let clocks: Vec<ClockFit> = participants.iter().map(|one| *one.agent.clock()).collect();
         let round_trip = participants.iter().filter_map(|one| one.round_trip).max();
         let records = || participants.iter().map(|one| &one.agent.member.record);
         let turns = trial
@@ -186,7 +195,7 @@ impl<'a> Attempt<'a> {
             ..trial.timing
         };
         let flows = trial.workloads().map(|workload| workload.connections).sum();
-        instants(self.fleet.clock.now_ns(), &timing, &clocks, flows, patience)
+        instants(self.fleet.clock.now_ns(), &timing, clocks, flows, patience)
     }
 
     /// Returns the hosts that have flows in this trial with their parts, the server first.
