@@ -31,6 +31,7 @@ pub(super) fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>) {
         .collect();
     chapter.answer = Some(answers.join(" "));
     chapter.figures.clear();
+    chapter.tables.clear();
     let is_alone = meshes.len() == 1;
     chapter.heat_maps = (1..).zip(&meshes).map(|(number, mesh)| HeatMap {
         id: format!("{}-pairs-{number}", chapter.id),

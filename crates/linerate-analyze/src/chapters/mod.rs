@@ -197,7 +197,9 @@ fn of_experiment(dataset: &Dataset<'_>, experiment: &Experiment, told: &Told<'_>
         chapter.tables.splice(0..0, tables);
         chapter.answer = chapter.answer.is_some().then_some(told.answer);
     }
-    chapter.tables.extend(cost::tables(cells));
+    if experiment.pairs.is_none() {
+        chapter.tables.extend(cost::tables(cells));
+    }
     chapter.tables.extend(cost::together(dataset, cells));
     chapter.consequence = consequence(measured, told);
     chapter.over_time = over_time(measured, told);

@@ -11,6 +11,8 @@ use crate::{number, points, wording};
 
 /// Most rows of all tables of a chapter together that are open.
 const OPEN_ROWS_MAX: usize = 16;
+/// Most trials that are listed next to a map; where there are more, those are listed that are invalid.
+const TRIALS_OF_MAP_MAX: usize = 200;
 
 /// Sets the chapter at place `at`.
 pub fn chapter(analysis: &Analysis, at: usize, anchors: &Anchors) -> Markup {
@@ -206,8 +208,25 @@ fn trials(chapter: &Chapter, at: usize, anchors: &Anchors) -> Markup {
     if chapter.trials.is_empty() {
         return html! {};
     }
+    // A map has every pair.
+    let is_listed = |line: &TrialLine| {
+        let is_short = chapter.heat_maps.is_empty() || chapter.trials.len() <= TRIALS_OF_MAP_MAX;
+        is_short || line.invalid.is_some()
+    };
+    let listed = chapter
+        .trials
+        .iter()
+        .enumerate()
+        .filter(|(_, line)| is_listed(line));
+    let most = if chapter.heat_maps.is_empty() {
+        usize::MAX
+    } else {
+        TRIALS_OF_MAP_MAX
+    };
+    let listed: Vec<_> = listed.take(most).collect();
+    let left_out = chapter.trials.len() - listed.len();
     let mut cells: Vec<(&str, Vec<usize>)> = Vec::new();
-    for (row, line) in chapter.trials.iter().enumerate() {
+    for (row, line) in listed {
         match cells.iter_mut().find(|(cell, _)| *cell == line.cell) {
             Some((_, rows)) => rows.push(row),
             None => cells.push((&line.cell, vec![row])),
@@ -227,6 +246,7 @@ fn trials(chapter: &Chapter, at: usize, anchors: &Anchors) -> Markup {
         details.trials {
             summary { (wording::trial_count(&chapter.trials)) }
             (table::grid("Trials", &heads, &[false, true, true, true, false], &rows))
+            @if left_out > 0 { p.soft { (number::counted(left_out, "further trial")) ": see results.parquet." } }
         }
     }
 }
