@@ -54,12 +54,16 @@ pub enum Admission {
 }
 
 /// The clock of a host as the controller saw it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ClockFit {
     /// Host clock minus controller clock, both CLOCK_MONOTONIC.
     pub offset_ns: i64,
     /// Half of what the exchanges of the run leave open: the offset is right within ± this.
     pub uncertainty_ns: u64,
+    /// By how many nanoseconds a second the host's clock runs faster than the controller's, at least and at most, where the
+    /// run was long enough to say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drift_ppb: Option<[i64; 2]>,
 }
 
 /// How a controller's requests travel to an agent.

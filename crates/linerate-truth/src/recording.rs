@@ -807,6 +807,7 @@ fn host(name: &str, part: HostPart, rate: Option<f64>) -> HostRecord {
         clock: ClockFit {
             offset_ns: 0,
             uncertainty_ns: 1000,
+            drift_ppb: None,
         },
         admission: Admission::Exclusive,
     }

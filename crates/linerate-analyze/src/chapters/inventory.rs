@@ -225,6 +225,7 @@ fn hosts(recording: &Recording) -> Table {
         "Rate",
         "Memory copy",
         "Clock uncertainty",
+        "Clock drift",
         "Injected loss",
     ];
     // Only where links were made to lose, for trials that ask for it.
@@ -244,6 +245,14 @@ fn hosts(recording: &Recording) -> Table {
                 None => TableCell::Absent("not measured".to_owned()),
             },
             TableCell::Number(host.clock.uncertainty_ns as f64, Unit::Nanoseconds),
+            match host.clock.drift_ppb {
+                Some([least, most]) => TableCell::Text(format!(
+                    "{:.1} to {:.1} ppm",
+                    least as f64 / 1e3,
+                    most as f64 / 1e3
+                )),
+                None => TableCell::Absent("not known".to_owned()),
+            },
             TableCell::of(
                 host.link_loss_ppm
                     .map(|ppm| (f64::from(ppm) / 1e4, Unit::Percent)),

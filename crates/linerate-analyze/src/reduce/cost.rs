@@ -208,6 +208,7 @@ mod tests {
             clock: ClockFit {
                 offset_ns: 0,
                 uncertainty_ns: 0,
+                drift_ppb: None,
             },
             admission: Admission::Shared,
         }

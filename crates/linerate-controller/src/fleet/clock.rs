@@ -22,6 +22,8 @@ use crate::together::together;
 
 /// By how much two clocks run apart at the most: crystals are right within 50 ppm each.
 const DRIFT_PPM_MAX: i128 = 100;
+/// How long exchanges count as the first ones: those when a host joins are over by then.
+const DRIFT_BASE_NS: u64 = 100_000_000;
 
 /// The controller's clock: nanoseconds since the fleet was begun.
 #[derive(Debug, Clone)]
@@ -88,6 +90,8 @@ pub(super) struct Exchange {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ClockFilter {
     bounds: Option<Bounds>,
+    /// The narrowest of the first exchanges, which took [`DRIFT_BASE_NS`] at the most: what the drift is read against.
+    first: Option<Bounds>,
     stepped: Option<Nanos>,
 }
 
@@ -109,6 +113,7 @@ impl ClockFilter {
         }
         let Some(before) = self.bounds.map(|bounds| bounds.at(new.at_ns)) else {
             self.bounds = Some(new);
+            self.first = Some(new);
             return;
         };
         let both = Bounds {
@@ -118,10 +123,17 @@ impl ClockFilter {
         };
         if both.least_ns <= both.most_ns {
             self.bounds = Some(both);
+            if self
+                .first
+                .is_some_and(|first| new.at_ns < first.at_ns + DRIFT_BASE_NS)
+            {
+                self.first = Some(both);
+            }
         } else {
             let step_ns = (new.middle_ns() - before.middle_ns()).unsigned_abs();
             self.stepped = Some(Nanos(u64::try_from(step_ns).unwrap_or(u64::MAX)));
             self.bounds = Some(new);
+            self.first = Some(new);
         }
     }
 
@@ -132,7 +144,20 @@ impl ClockFilter {
         Some(ClockFit {
             offset_ns: bounds.middle_ns().clamp(i64::MIN.into(), i64::MAX.into()) as i64,
             uncertainty_ns: u64::try_from(uncertainty_ns).unwrap_or(u64::MAX),
+            drift_ppb: self.drift_ppb(bounds),
         })
+    }
+
+    /// Returns between what the drift lies by which the offset came from the first exchanges to where it is now; absent where
+    /// that says no more than what a clock may drift anyway.
+    fn drift_ppb(&self, now: Bounds) -> Option<[i64; 2]> {
+        let first = self.first?;
+        let took_ns = i128::from(now.at_ns.saturating_sub(first.at_ns));
+        let per_s = |ns: i128| (ns * 1_000_000_000).checked_div(took_ns);
+        let least = per_s(now.least_ns - first.most_ns)?;
+        let most = per_s(now.most_ns - first.least_ns)?;
+        let is_known = most - least < 2 * 1000 * DRIFT_PPM_MAX;
+        is_known.then_some([i64::try_from(least).ok()?, i64::try_from(most).ok()?])
     }
 
     /// Returns by how much the clock was set since this was last asked, if it was.
@@ -296,6 +321,35 @@ mod tests {
             };
             let (error, _) = run(&host, (3600 * S, 10 * S, S), |_| (0, 0));
             assert!(error < MS / 2, "{error} ns off with {drift_ppm} ppm");
+        }
+    }
+
+    #[test]
+    fn drift_is_known_better_the_longer_a_run_takes() {
+        for drift_ppm in [-60.0, 0.0, 7.5] {
+            let host = Host {
+                offset_ns: 17,
+                drift_ppm,
+            };
+            let mut filter = ClockFilter::default();
+            filter.handle_exchange(host.exchange(S, 60_000, 40_000));
+            assert_eq!(filter.fit().and_then(|fit| fit.drift_ppb), None);
+            let mut width = i64::MAX;
+            for at_s in [10, 60, 600] {
+                filter.handle_exchange(host.exchange(at_s * S, 40_000, 60_000));
+                let [least, most] = filter
+                    .fit()
+                    .and_then(|fit| fit.drift_ppb)
+                    .expect("it took long");
+                let true_ppb = (drift_ppm * 1000.0) as i64;
+                assert!(
+                    (least..=most).contains(&true_ppb),
+                    "{least} {true_ppb} {most}"
+                );
+                assert!(most - least < width);
+                width = most - least;
+            }
+            assert!(width < 1_000, "{width} ppb after ten minutes");
         }
     }
 

@@ -238,6 +238,7 @@ impl Fleet {
                 clock: ClockFit {
                     offset_ns: 0,
                     uncertainty_ns: u64::MAX,
+                    drift_ppb: None,
                 },
                 admission: request.admission,
             };

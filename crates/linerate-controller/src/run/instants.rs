@@ -118,10 +118,12 @@ mod tests {
         let near = ClockFit {
             offset_ns: 1_000,
             uncertainty_ns: 10_000,
+            drift_ppb: None,
         };
         let far = ClockFit {
             offset_ns: -7,
             uncertainty_ns: 100_000_000,
+            drift_ppb: None,
         };
         let at = instants(1_000_000, &timing, &[near], 100, 1);
         assert_eq!(at.start_ns, 51_000_000, "settle is the longer notice");

@@ -134,6 +134,7 @@ fn host() -> HostRecord {
         clock: ClockFit {
             offset_ns: -17,
             uncertainty_ns: 900,
+            drift_ppb: None,
         },
         admission: Admission::Exclusive,
     }
