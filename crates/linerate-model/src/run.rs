@@ -28,6 +28,9 @@ pub const BUNDLE_FORMAT: u32 = 3;
 /// The number that a bundle has whose trials have several groups: a version that knows no groups would take the flows of
 /// all for those of the first, and refuses it instead.
 pub const BUNDLE_FORMAT_OF_GROUPS: u32 = 4;
+/// That of a run whose trials name their hosts, which versions that know one server would take for its own; the largest that is
+/// read.
+pub const BUNDLE_FORMAT_OF_FLEETS: u32 = 5;
 
 /// What a host is for in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -207,7 +210,7 @@ pub fn share_a_kernel(hosts: &[HostRecord]) -> bool {
 /// `run.json`: everything of a run but its samples.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunDocument {
-    /// Bundle format, [`BUNDLE_FORMAT`] or [`BUNDLE_FORMAT_OF_GROUPS`].
+    /// Bundle format: [`BUNDLE_FORMAT`], [`BUNDLE_FORMAT_OF_GROUPS`] or [`BUNDLE_FORMAT_OF_FLEETS`].
     pub format: u32,
     /// The run.
     pub run: RunId,

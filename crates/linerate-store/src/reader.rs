@@ -12,7 +12,7 @@ use linerate_model::TrialId;
 use linerate_model::capture::TrialCapture;
 use linerate_model::number;
 use linerate_model::profile::TrialProfile;
-use linerate_model::run::{BUNDLE_FORMAT_OF_GROUPS, FlowRecord, Recording, RunDocument};
+use linerate_model::run::{BUNDLE_FORMAT_OF_FLEETS, FlowRecord, Recording, RunDocument};
 use linerate_model::samples::Samples;
 use serde::Deserialize;
 
@@ -63,7 +63,7 @@ pub enum ReadError {
     },
     /// A later version wrote the bundle.
     #[error(
-        "cannot read {path}: it has bundle format {found}, and this version reads up to {BUNDLE_FORMAT_OF_GROUPS}; \
+        "cannot read {path}: it has bundle format {found}, and this version reads up to {BUNDLE_FORMAT_OF_FLEETS}; \
          use a newer linerate"
     )]
     Newer {
@@ -167,7 +167,7 @@ fn read_document(dir: &Path) -> Result<RunDocument, ReadError> {
             found: format,
         });
     }
-    if format > BUNDLE_FORMAT_OF_GROUPS {
+    if format > BUNDLE_FORMAT_OF_FLEETS {
         return Err(ReadError::Newer {
             path,
             found: format,

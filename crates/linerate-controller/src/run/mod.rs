@@ -9,8 +9,8 @@ use linerate_model::experiment::Timing;
 use linerate_model::plan::{LeftOut, Plan, Spoilt, Stage, Trial};
 use linerate_model::reason::{HostFailure, Reason};
 use linerate_model::run::{
-    BUNDLE_FORMAT, BUNDLE_FORMAT_OF_GROUPS, Progress, Recording, RunDocument, TrialEvidence,
-    TrialRecord, Validity,
+    BUNDLE_FORMAT, BUNDLE_FORMAT_OF_FLEETS, BUNDLE_FORMAT_OF_GROUPS, Progress, Recording,
+    RunDocument, TrialEvidence, TrialRecord, Validity,
 };
 use linerate_model::samples::Samples;
 use linerate_model::{HostName, Nanos, RunId};
@@ -123,16 +123,7 @@ impl RunRequest {
     /// Returns the document of the run as it begins.
     pub fn document(&self, fleet: &Fleet) -> RunDocument {
         RunDocument {
-            format: if self
-                .plan
-                .trials
-                .iter()
-                .any(|trial| !trial.beside.is_empty())
-            {
-                BUNDLE_FORMAT_OF_GROUPS
-            } else {
-                BUNDLE_FORMAT
-            },
+            format: format_of(&self.plan),
             run: self.run.clone(),
             asked: self.asked.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -146,6 +137,18 @@ impl RunRequest {
             hosts: fleet.records(),
             left_out: left_out_of(fleet),
         }
+    }
+}
+
+/// Returns the number of the format that the bundle of a run with this plan has.
+fn format_of(plan: &Plan) -> u32 {
+    let has = |what: fn(&Trial) -> bool| plan.trials.iter().any(what);
+    if has(|trial| !trial.hosts.is_empty()) {
+        BUNDLE_FORMAT_OF_FLEETS
+    } else if has(|trial| !trial.beside.is_empty()) {
+        BUNDLE_FORMAT_OF_GROUPS
+    } else {
+        BUNDLE_FORMAT
     }
 }
 
