@@ -225,9 +225,12 @@ fn commons(pair: &Pair, groups: &Groups<'_>) -> Vec<Common> {
         Common::To(pair.to.clone()),
     ];
     for from in of(&pair.from, groups) {
-        all.extend(of(&pair.to, groups).iter().map(|to| match from == to {
-            true => Common::Within(from.clone()),
-            false => Common::Between(from.clone(), to.clone()),
+        all.extend(of(&pair.to, groups).iter().map(|to| {
+            if from == to {
+                Common::Within(from.clone())
+            } else {
+                Common::Between(from.clone(), to.clone())
+            }
         }));
     }
     all

@@ -32,13 +32,17 @@ pub(super) fn fill(chapter: &mut Chapter, measured: &Measured<'_, '_>) {
     chapter.answer = Some(answers.join(" "));
     chapter.figures.clear();
     chapter.tables.clear();
-    let is_alone = meshes.len() == 1;
+    let title = |mesh: &Mesh| {
+        let each = format!("{} of each pair", draw::sentence(response.title));
+        if meshes.len() == 1 {
+            each
+        } else {
+            format!("{each}: {}", words::whole_cell(&mesh.rest))
+        }
+    };
     chapter.heat_maps = (1..).zip(&meshes).map(|(number, mesh)| HeatMap {
         id: format!("{}-pairs-{number}", chapter.id),
-        title: match is_alone {
-            true => format!("{} of each pair", draw::sentence(response.title)),
-            false => format!("{} of each pair: {}", draw::sentence(response.title), words::whole_cell(&mesh.rest)),
-        },
+        title: title(mesh),
         caption: "Rows open the flows, columns take them up. A frame marks pairs that are slow against the rest; what is empty was not measured.".to_owned(),
         hosts: mesh.hosts.iter().map(ToString::to_string).collect(),
         unit: response.unit,
