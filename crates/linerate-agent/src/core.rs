@@ -599,7 +599,9 @@ impl Core {
     /// Returns whether a lease is that of a caller without the token.
     fn is_guests(&self, lease: &str) -> bool {
         let leases = lock(&self.leases);
-        leases.find(lease).is_none_or(|lease| lease.asked.guest.is_some())
+        leases
+            .find(lease)
+            .is_none_or(|lease| lease.asked.guest.is_some())
     }
 
     /// Returns how many trials of the run with this lease are under way.
