@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 const LINE_BYTES_MAX: u64 = 8 << 10;
 /// Most of a log that is kept: an agent has two lines of a hundred bytes for a run.
 const LOG_BYTES_MAX: usize = 64 << 10;
+/// Lines of a log that a message repeats.
+const TOLD_LINES: usize = 3;
 /// Lines of standard output that wait to be read.
 const LINES_WAITING: usize = 16;
 /// Time between looks at a process that is to end.
@@ -187,4 +189,13 @@ fn lines_of(from: impl Read, mut take: impl FnMut(String) -> bool) {
             return;
         }
     }
+}
+
+/// Returns the last lines of a log, on one line.
+pub(super) fn last_lines(text: &str) -> String {
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
+    lines[lines.len().saturating_sub(TOLD_LINES)..].join("; ")
 }

@@ -20,9 +20,10 @@ use linerate_model::fleet::{FleetHost, SshLaunch};
 use linerate_model::hex;
 use sha2::{Digest as _, Sha256};
 
-use super::process::{Heard, Process};
+use super::agent::LaunchedAgent;
+use super::error::{LaunchError, Unlaunched};
+use super::process::{Heard, Process, last_lines};
 use super::tunnel::Tunnel;
-use super::{LaunchError, LaunchedAgent, Unlaunched, last_lines};
 
 /// How long a session may take to have an agent.
 const START: Duration = Duration::from_secs(60);
@@ -170,7 +171,7 @@ impl Ssh {
             token,
             certificate,
             process,
-            _tunnel: tunnel,
+            tunnel,
         })
     }
 

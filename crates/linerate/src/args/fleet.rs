@@ -26,7 +26,7 @@ pub struct FleetCommandArgs {
 #[derive(Debug, Subcommand)]
 pub enum FleetCommand {
     /// Tell of each host whether it answers, its version, clock, link and what it lets be seen
-    Check(FleetCheckArgs),
+    Check(Box<FleetCheckArgs>),
     /// Measure between its hosts: an experiment, or a stream of a second from each to each
     Run(Box<FleetRunArgs>),
 }

@@ -1,6 +1,6 @@
 //! The token that agents are called with.
 
-use std::io::{BufRead, Read as _};
+use std::io::BufRead;
 use std::path::Path;
 
 use anyhow::{Context, anyhow};

@@ -113,9 +113,9 @@ impl Setting {
 }
 
 fn why_not(launched: &Launched, host: &str) -> Unlaunched {
-    let mut hosts = launched.hosts();
+    let mut hosts = launched.hosts().iter();
     let (_, agent) = hosts.find(|(name, _)| *name.0 == *host).unwrap();
-    match agent.err() {
+    match agent.as_ref().err() {
         Some(LaunchError::Failed { why, .. }) => why.clone(),
         Some(other) => panic!("{other}"),
         None => panic!("{host} has an agent"),
@@ -127,7 +127,7 @@ fn the_program_is_copied_where_it_is_absent_or_another() {
     let setting = Setting::new(SshLaunch::default());
     let launched = setting.launched(&["a", "b"]);
     for (name, agent) in launched.hosts() {
-        let agent = agent.unwrap();
+        let agent = agent.as_ref().unwrap();
         assert_eq!(
             (&*agent.host, agent.port),
             (&*format!("{name}.example"), 7000)
@@ -172,7 +172,7 @@ fn no_command_line_has_the_token_and_all_have_what_was_asked_for() {
         directory: Some("it's a place".to_owned()),
     });
     let launched = setting.launched(&["a"]);
-    let token = launched.hosts().next().unwrap().1.unwrap().token.clone();
+    let token = launched.hosts()[0].1.as_ref().unwrap().token.clone();
     assert_eq!(token.len(), 64);
     let calls = setting.calls();
     assert_eq!(calls.len(), 4, "{calls:#?}");
@@ -205,9 +205,9 @@ fn a_host_that_fails_keeps_no_other_from_its_agent() {
     check("strange", Unlaunched::HostKey);
     check("nowhere", Unlaunched::Unreachable);
     check("full", Unlaunched::Space);
-    let fine = launched.hosts().filter(|(_, agent)| agent.is_ok());
+    let fine = launched.hosts().iter().filter(|(_, agent)| agent.is_ok());
     assert_eq!(fine.map(|(name, _)| &*name.0).collect::<Vec<_>>(), ["a"]);
-    let told = launched.hosts().next().unwrap().1.err().unwrap();
+    let told = launched.hosts()[0].1.as_ref().err().unwrap();
     assert!(told.to_string().contains("me@closed"), "{told}");
     assert_eq!(launched.take_away().len(), 1);
 
@@ -220,7 +220,7 @@ fn a_host_that_fails_keeps_no_other_from_its_agent() {
 fn an_agent_behind_others_is_reached_by_a_port_of_this_host() {
     let setting = Setting::new(SshLaunch::default());
     let launched = setting.launched(&["behind"]);
-    let agent = launched.hosts().next().unwrap().1.unwrap();
+    let agent = launched.hosts()[0].1.as_ref().unwrap();
     assert_eq!((&*agent.host, agent.payload_port), ("127.0.0.1", 7000));
     assert_eq!(agent.payload, "10.0.0.2".parse().ok());
     setting.calls();
