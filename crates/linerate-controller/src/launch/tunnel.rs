@@ -10,8 +10,12 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use super::process::Log;
+
+/// How long the next connection waits after one that was not carried: files or processes are short.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// The port, open until it is dropped.
 pub(super) struct Tunnel {
@@ -31,12 +35,15 @@ impl Tunnel {
         let is_closed = Arc::new(AtomicBool::new(false));
         let closed = Arc::clone(&is_closed);
         std::thread::spawn(move || {
-            for stream in listener.incoming().map_while(Result::ok) {
+            for stream in listener.incoming() {
                 if closed.load(Ordering::Relaxed) {
                     return;
                 }
                 // A connection that cannot be carried is closed, which its caller tells.
-                let _ = carry(stream, carrier(), &log);
+                let carried = stream.and_then(|stream| carry(stream, carrier(), &log));
+                if carried.is_err() {
+                    std::thread::sleep(PAUSE);
+                }
             }
         });
         Ok(Self { address, is_closed })
