@@ -152,7 +152,7 @@ fn launched_spec(
     let place = Place::of(&agent.host, agent.port, asked.family)?;
     let (control, _) = place.reached(None).map_err(hosts::agent_failure)?;
     let shown = agent.certificate.parse().map_err(|()| {
-        let error = anyhow!("the agent that was launched there tells no certificate");
+        let error = anyhow!("the agent that was launched there announces no certificate");
         Failure::failed(error).next("use a `program` of this version")
     })?;
     let trust = Trust::fingerprints(vec![shown], None);

@@ -46,20 +46,20 @@ echo "Welcome to $2"
 eval "$3"
 "#;
 
-struct Setting {
+struct Scene {
     folder: TempDir,
     launch: SshLaunch,
 }
 
-impl Setting {
+impl Scene {
     fn new(launch: SshLaunch) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let setting = Self { launch, folder };
-        let root = setting.path("");
+        let scene = Self { launch, folder };
+        let root = scene.path("");
         let root = root.to_str().unwrap().trim_end_matches('/');
-        setting.write("ssh", &SSH.replace("ROOT", root));
-        setting.write("agent", AGENT);
-        setting
+        scene.write("ssh", &SSH.replace("ROOT", root));
+        scene.write("agent", AGENT);
+        scene
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -124,8 +124,8 @@ fn why_not(launched: &Launched, host: &str) -> Unlaunched {
 
 #[test]
 fn the_program_is_copied_where_it_is_absent_or_another() {
-    let setting = Setting::new(SshLaunch::default());
-    let launched = setting.launched(&["a", "b"]);
+    let scene = Scene::new(SshLaunch::default());
+    let launched = scene.launched(&["a", "b"]);
     for (name, agent) in launched.hosts() {
         let agent = agent.as_ref().unwrap();
         assert_eq!(
@@ -134,36 +134,36 @@ fn the_program_is_copied_where_it_is_absent_or_another() {
         );
         assert_eq!((&*agent.certificate, agent.payload), ("SHA256:00", None));
     }
-    let first = setting.calls();
+    let first = scene.calls();
     assert_eq!(
         first.len(),
         8,
         "what a name means, a look, a copy and a start: {first:#?}"
     );
-    let [copy] = &setting.copies("a/.cache/linerate")[..] else {
+    let [copy] = &scene.copies("a/.cache/linerate")[..] else {
         panic!("one copy");
     };
     assert_eq!(copy.metadata().unwrap().permissions().mode() & 0o777, 0o700);
     drop(launched);
 
-    drop(setting.launched(&["a", "b"]));
-    let again = setting.calls();
+    drop(scene.launched(&["a", "b"]));
+    let again = scene.calls();
     assert_eq!(again.len(), 4, "it is there: {again:#?}");
 
     std::fs::write(copy, "#!/bin/sh\necho broken\n").unwrap();
-    drop(setting.launched(&["a"]));
-    assert_eq!(setting.calls().len(), 4, "it is another by its content");
+    drop(scene.launched(&["a"]));
+    assert_eq!(scene.calls().len(), 4, "it is another by its content");
     assert_eq!(std::fs::read_to_string(copy).unwrap(), AGENT);
 
-    setting.write("agent", &format!("{AGENT}# newer\n"));
-    drop(setting.launched(&["a"]));
-    assert_eq!(setting.calls().len(), 4, "another version");
-    assert_eq!(setting.copies("a/.cache/linerate").len(), 2);
+    scene.write("agent", &format!("{AGENT}# newer\n"));
+    drop(scene.launched(&["a"]));
+    assert_eq!(scene.calls().len(), 4, "another version");
+    assert_eq!(scene.copies("a/.cache/linerate").len(), 2);
 }
 
 #[test]
 fn no_command_line_has_the_token_and_all_have_what_was_asked_for() {
-    let setting = Setting::new(SshLaunch {
+    let scene = Scene::new(SshLaunch {
         user: Some("me".to_owned()),
         config: Some("/etc/ours".into()),
         jump: None,
@@ -171,10 +171,10 @@ fn no_command_line_has_the_token_and_all_have_what_was_asked_for() {
         program: None,
         directory: Some("it's a place".to_owned()),
     });
-    let launched = setting.launched(&["a"]);
+    let launched = scene.launched(&["a"]);
     let token = launched.hosts()[0].1.as_ref().unwrap().token.clone();
     assert_eq!(token.len(), 64);
-    let calls = setting.calls();
+    let calls = scene.calls();
     assert_eq!(calls.len(), 4, "{calls:#?}");
     for call in &calls {
         assert!(!call.contains(&token), "{call}");
@@ -183,7 +183,7 @@ fn no_command_line_has_the_token_and_all_have_what_was_asked_for() {
         let asked = call.find("ConnectTimeout=60").unwrap();
         assert!(asked < call.find("ConnectTimeout=15").unwrap(), "{call}");
     }
-    assert_eq!(setting.copies("a/it's a place").len(), 1);
+    assert_eq!(scene.copies("a/it's a place").len(), 1);
     let logs = launched.take_away();
     let [log] = &logs[..] else { panic!("one log") };
     assert!(
@@ -193,13 +193,13 @@ fn no_command_line_has_the_token_and_all_have_what_was_asked_for() {
     );
     assert!(log.text.contains("serve --launched"), "{}", log.text);
     assert!(!log.is_early);
-    assert!(setting.path("a/was-taken-away").exists());
+    assert!(scene.path("a/was-taken-away").exists());
 }
 
 #[test]
 fn a_host_that_fails_keeps_no_other_from_its_agent() {
-    let setting = Setting::new(SshLaunch::default());
-    let launched = setting.launched(&["closed", "a", "strange", "nowhere", "full"]);
+    let scene = Scene::new(SshLaunch::default());
+    let launched = scene.launched(&["closed", "a", "strange", "nowhere", "full"]);
     let check = |host, why| assert_eq!(why_not(&launched, host), why);
     check("closed", Unlaunched::Denied);
     check("strange", Unlaunched::HostKey);
@@ -212,23 +212,23 @@ fn a_host_that_fails_keeps_no_other_from_its_agent() {
     assert_eq!(launched.take_away().len(), 1);
 
     let late = Duration::from_millis(100);
-    let launched = setting.launched_within(&["silent"], late);
+    let launched = scene.launched_within(&["silent"], late);
     assert_eq!(why_not(&launched, "silent"), Unlaunched::Late(late));
 }
 
 #[test]
 fn an_agent_behind_others_is_reached_by_a_port_of_this_host() {
-    let setting = Setting::new(SshLaunch::default());
-    let launched = setting.launched(&["behind"]);
+    let scene = Scene::new(SshLaunch::default());
+    let launched = scene.launched(&["behind"]);
     let agent = launched.hosts()[0].1.as_ref().unwrap();
     assert_eq!((&*agent.host, agent.payload_port), ("127.0.0.1", 7000));
     assert_eq!(agent.payload, "10.0.0.2".parse().ok());
-    setting.calls();
+    scene.calls();
     // The script that stands for `ssh` runs what follows the host: here nothing.
     let mut stream = std::net::TcpStream::connect((&*agent.host, agent.port)).unwrap();
     let mut said = String::new();
     stream.read_to_string(&mut said).unwrap();
-    let calls = setting.calls();
+    let calls = scene.calls();
     assert!(
         calls[0].contains(" -W 127.0.0.1:7000 -- behind"),
         "{calls:?}"
@@ -237,17 +237,17 @@ fn an_agent_behind_others_is_reached_by_a_port_of_this_host() {
 
 #[test]
 fn a_program_for_another_architecture_is_not_copied() {
-    let setting = Setting::new(SshLaunch::default());
+    let scene = Scene::new(SshLaunch::default());
     let mut file = [0; 64];
     file[..6].copy_from_slice(b"\x7fELF\x02\x01");
     file[18] = 243;
     assert_eq!(machine_of(&file), Some("riscv64"));
-    std::fs::write(setting.path("agent"), file).unwrap();
-    let launched = setting.launched(&["a"]);
+    std::fs::write(scene.path("agent"), file).unwrap();
+    let launched = scene.launched(&["a"]);
     let Unlaunched::Architecture { ours, .. } = why_not(&launched, "a") else {
         panic!("{}", why_not(&launched, "a"));
     };
     assert_eq!(ours, "riscv64");
-    assert_eq!(setting.calls().len(), 2);
-    assert!(!setting.path("a/.cache").exists());
+    assert_eq!(scene.calls().len(), 2);
+    assert!(!scene.path("a/.cache").exists());
 }
