@@ -6,12 +6,15 @@
 //!
 //! * [`Fleet`] – the hosts of a run: admission, inventory, clocks.
 //! * [`execute`] – the run itself, told as a stream of [`RunEvent`]s, and [`replay`] from a recording.
+//! * [`Launcher`] – who puts agents on the hosts of a fleet, and takes them away.
 //! * [`Recorder`] – where trials go: a bundle on disk, or memory.
 
 /// What happens in a run: one stream for all who keep and show it.
 mod event;
 /// The hosts of a run: connecting, admission, clocks.
 mod fleet;
+/// Agents that are put where they are needed.
+mod launch;
 /// Where a run is written.
 mod record;
 /// The trials, one after another.
@@ -21,6 +24,7 @@ mod together;
 
 pub use event::{RunEvent, replay};
 pub use fleet::{Answer, Checked, Fleet, FleetError, HostSpec, Inventories, Member};
+pub use launch::{AgentLog, LaunchError, Launched, LaunchedAgent, Launcher, Ssh, Unlaunched};
 pub use record::{Recorder, add};
 pub use run::{Audience, Judgement, Placing, Repeats, RunError, RunRequest, WarmUp, execute};
 

@@ -1,5 +1,7 @@
 //! The same for several hosts at the same time.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 /// Runs `work` for all of `items` at the same time and returns its results in their order.
 ///
 /// The last is worked on by this thread: of two hosts, which are most runs, one needs no thread,
@@ -27,6 +29,28 @@ pub(crate) fn together<T: Send, R: Send>(
     })
 }
 
+/// The same for many, `most` of them at the same time.
+pub(crate) fn at_most<T: Sync, R: Send>(
+    most: usize,
+    items: &[T],
+    work: impl Fn(&T) -> R + Sync,
+) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let done = together(0..most.min(items.len()), |_| {
+        let mut own = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(at) else {
+                return own;
+            };
+            own.push((at, work(item)));
+        }
+    });
+    let mut all: Vec<(usize, R)> = done.into_iter().flatten().collect();
+    all.sort_by_key(|(at, _)| *at);
+    all.into_iter().map(|(_, result)| result).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Barrier;
@@ -44,5 +68,23 @@ mod tests {
             2 * one
         });
         assert_eq!(doubled, [2, 4, 6]);
+    }
+
+    #[test]
+    fn of_many_no_more_are_worked_on_at_once_than_that() {
+        let (under_way, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let items: Vec<usize> = (0..100).collect();
+        let doubled = at_most(3, &items, |one| {
+            most.fetch_max(
+                1 + under_way.fetch_add(1, Ordering::SeqCst),
+                Ordering::SeqCst,
+            );
+            std::thread::yield_now();
+            under_way.fetch_sub(1, Ordering::SeqCst);
+            2 * one
+        });
+        assert!(doubled.iter().enumerate().all(|(at, two)| 2 * at == *two));
+        assert!(most.into_inner() <= 3);
+        assert!(at_most(3, &[0; 0], |_| ()).is_empty());
     }
 }

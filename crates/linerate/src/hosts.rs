@@ -41,7 +41,7 @@ mod trust;
 pub use address::Place;
 use elsewhere::Elsewhere;
 pub use foreign::{ForeignServer, Login};
-pub use token::{TOKEN_VARIABLE, token};
+pub use token::{TOKEN_VARIABLE, token, token_line};
 pub use trust::Callers;
 
 /// Longest wait for a connection that tells what packets may hold: the server has answered before.

@@ -70,6 +70,19 @@ pub struct AgentInfo {
     pub limits: LimitsInfo,
 }
 
+/// What an agent that was launched tells whoever launched it: how it is reached.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Announcement {
+    /// Always `linerate`.
+    pub program: String,
+    /// Version of the program.
+    pub version: String,
+    /// The port that it listens on.
+    pub port: u16,
+    /// The fingerprint of the certificate that it shows.
+    pub certificate: String,
+}
+
 /// An agent's answer to a caller that proved to know a token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -23,7 +23,7 @@ struct RawFleet {
     _format: u32,
     name: Option<String>,
     port: Option<u16>,
-    token_file: Option<PathBuf>,
+    token_file: Option<Spanned<PathBuf>>,
     skew_max: Option<Length>,
     launch: Option<Spanned<String>>,
     ssh: Option<SshLaunch>,
@@ -94,7 +94,7 @@ pub fn read_fleet(text: &str, origin: &str) -> Result<FleetFile, ReadError> {
     Ok(FleetFile {
         name: file.name,
         port: file.port,
-        token_file: file.token_file,
+        token_file: file.token_file.map(Spanned::into_inner),
         skew_max: file
             .skew_max
             .map(|Length(most)| most)
@@ -122,6 +122,10 @@ fn launch(source: &Source<'_>, file: &RawFleet) -> Result<Launch, ReadError> {
             .map_or(0..0, |at| at..at);
         let message = format!("[{other}] does nothing with `launch = \"{word}\"`");
         return Err(source.at(*other, span).wrong(&message));
+    }
+    if let Some(token) = file.token_file.as_ref().filter(|_| word != "agent") {
+        let message = format!("`token_file` does nothing with `launch = \"{word}\"`");
+        return Err(source.at("token_file", token.span()).wrong(&message));
     }
     Ok(match word {
         "agent" => Launch::Agent,
@@ -270,6 +274,7 @@ mod tests {
         check("launch = \"puppet\"\n", 2, "kubernetes");
         check("[ssh]\nuser = \"me\"\n[[host]]\nname = \"a\"\n", 2, "ssh");
         check("[[host]]\nname = \"a\"\nnic = 1\n", 4, "nic");
+        check("launch = \"ssh\"\ntoken_file = \"t\"\n", 3, "token_file");
         check("", 1, "[[host]]");
         let newer = read_fleet("format = 9\n", "fleet.toml").unwrap_err();
         assert!(matches!(newer, ReadError::Format { found: 9, .. }));

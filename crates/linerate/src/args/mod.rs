@@ -326,6 +326,10 @@ pub struct ServeArgs {
     /// Refused: let systemd-run or nohup put it into the background
     #[arg(short = 'D', long, hide = true)]
     pub daemon: bool,
+    /// For programs that start agents: the first line of standard input is the token, a line of JSON on standard
+    /// output has port and certificate, and the end of standard input ends it. It keeps no file
+    #[arg(long, conflicts_with_all = ["token_file", "lab_host"])]
+    pub launched: bool,
     /// This host is a namespace of a lab
     #[arg(long, hide = true)]
     pub lab_host: bool,

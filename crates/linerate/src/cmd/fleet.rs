@@ -1,16 +1,15 @@
 //! `linerate fleet`: many hosts that measure with each other.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use linerate_controller::{Fleet, HostSpec};
 use linerate_model::fleet::{FleetFile, Launch};
-use linerate_model::run::HostPart;
 use linerate_plan::{Draft, PatternAsked};
 
+use super::fleet_hosts::FleetHosts;
 use super::lab_fleet::Refused;
-use super::{experiments, plan};
+use super::{experiments, fleet_hosts, plan};
 use crate::args::{FleetCheckArgs, FleetCommand, FleetCommandArgs, FleetRunArgs};
 use crate::exit::{CmdResult, Failure};
 use crate::term::fleet::FleetDocument;
@@ -30,8 +29,19 @@ pub fn fleet(args: &FleetCommandArgs) -> CmdResult {
 fn check(args: &FleetCheckArgs) -> CmdResult {
     let fleet = read(&args.fleet.file)?;
     let asked = meant::fleet_hosts(&args.fleet, &fleet)?;
-    let specs = specs(&fleet, &asked)?;
-    let document = FleetDocument::of(&Fleet::check(&specs));
+    let FleetHosts { hosts, launched } = FleetHosts::find(&fleet, &asked)?;
+    let there = hosts.iter().filter_map(|(_, spec)| spec.as_ref().ok());
+    let specs: Vec<HostSpec> = there.cloned().collect();
+    let mut checked = Fleet::check(&specs).into_iter();
+    let answers = hosts.into_iter().map(|(name, spec)| {
+        let answer = spec.and_then(|_| {
+            let checked = checked.next().expect("each host that is there was asked");
+            checked.answer.map_err(hosts::agent_failure)
+        });
+        (name, answer)
+    });
+    let document = FleetDocument::of(answers);
+    fleet_hosts::take_away(launched, None)?;
     if args.json {
         term::json_document(&document);
     } else {
@@ -46,7 +56,8 @@ fn run(args: &FleetRunArgs) -> CmdResult {
         Some(file) => plan::read(file)?,
         None => linerate_plan::fleet_look(),
     };
-    let (_, seed) = bundle::new_run(&bundle::Moment::now(), args.seed)?;
+    let moment = bundle::Moment::now();
+    let (_, seed) = bundle::new_run(&moment, args.seed)?;
     let asked = PatternAsked {
         pattern: args.pattern,
         at_once: args.at_once,
@@ -57,33 +68,15 @@ fn run(args: &FleetRunArgs) -> CmdResult {
         .with_context(|| format!("the fleet of {}", args.fleet.file.display()))
         .map_err(Failure::usage)?;
     let draft: Draft = linerate_plan::paired(&draft, pairs);
-    let experiments = meant::of_fleet(args, &fleet, draft, seed)?;
-    let specs = specs(&fleet, &experiments.hosts)?;
-    experiments::measure(&experiments, specs, &Refused::new())
-}
-
-/// Returns the hosts of `fleet` for a run: the first is its server by name only, since trials name their own.
-fn specs(fleet: &FleetFile, asked: &hosts::HostsAsked) -> CmdResult<Vec<HostSpec>> {
-    let callers = hosts::callers(asked)?;
-    let mut specs = Vec::with_capacity(fleet.hosts.len());
-    for (at, host) in fleet.hosts.iter().enumerate() {
-        let (agent, control) = hosts::reached(&callers, &host.control, asked)?;
-        let part = if at == 0 {
-            HostPart::Server
-        } else {
-            HostPart::Client
-        };
-        let data = host
-            .data
-            .first()
-            .map_or(control, |ip| (*ip, control.port()).into());
-        specs.push(HostSpec {
-            bind: host.data.first().map(|ip| (*ip, 0).into()),
-            groups: host.groups.clone(),
-            ..HostSpec::new(host.name.clone(), part, Arc::new(agent), data)
-        });
-    }
-    Ok(specs)
+    let mut experiments = meant::of_fleet(args, &fleet, draft, seed)?;
+    let (specs, launched) = FleetHosts::find(&fleet, &experiments.hosts)?.all()?;
+    // What agents said comes into the bundle after the run.
+    let directory = bundle::directory(args.out.as_deref(), "fleet", &moment);
+    experiments.directory = Some(directory.clone());
+    let measured = experiments::measure(&experiments, specs, &Refused::new());
+    let taken = fleet_hosts::take_away(launched, Some(&directory));
+    let exit = measured?;
+    taken.map(|()| exit)
 }
 
 /// Reads a fleet file.
@@ -102,12 +95,13 @@ fn read(file: &Path) -> CmdResult<FleetFile> {
         .with_context(unreadable)
         .map_err(unusable)?;
     let fleet = linerate_plan::read_fleet(&text, &file.display().to_string());
-    let fleet = fleet.map_err(|error| unusable(error.into()))?;
-    if fleet.launch != Launch::Agent {
-        return Err(unusable(anyhow!(
-            "{}: only `launch = \"agent\"` can be done",
-            file.display()
-        )));
+    let mut fleet = fleet.map_err(|error| unusable(error.into()))?;
+    if let Launch::Ssh(ssh) = &mut fleet.launch {
+        // They are named from where the fleet file is.
+        let beside = file.parent().unwrap_or(Path::new(""));
+        for path in [&mut ssh.config, &mut ssh.program].into_iter().flatten() {
+            *path = beside.join(&path);
+        }
     }
     Ok(fleet)
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use linerate_agent::access::{Access, Register, Strangers};
-use linerate_agent::api::LimitsInfo;
+use linerate_agent::api::{Announcement, LimitsInfo, PROGRAM};
 use linerate_agent::confine::{Becoming, Confined};
 use linerate_agent::log::LogEntry;
 use linerate_agent::serve::{Plain, ServeError, Server};
@@ -28,7 +28,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// How long the last entries of the log may take to be written.
 const LOG_FLUSH: Duration = Duration::from_secs(1);
 
-/// Runs the command; ends on SIGINT or SIGTERM, or after one run if that was asked for.
+/// Runs the command; ends on SIGINT or SIGTERM, after one run if that was asked for, or with its launcher.
 pub fn serve(args: &ServeArgs) -> CmdResult {
     if args.daemon {
         // What detaches itself loses its exit code, its log and its limits; a supervisor keeps them.
@@ -42,7 +42,11 @@ pub fn serve(args: &ServeArgs) -> CmdResult {
     files::raise_limit();
     // It starts no programs; whatever comes in must not gain rights by one.
     nix::sys::prctl::set_no_new_privs()?;
-    let token = hosts::token(args.token_file.as_deref())?;
+    let token = if args.launched {
+        Some(hosts::token_line(std::io::stdin().lock())?)
+    } else {
+        hosts::token(args.token_file.as_deref())?
+    };
     if args.limit_flows == 0 || args.limit_time.0 == 0 || args.limit_run.0 == 0 {
         return Err(Failure::usage(anyhow!(
             "a limit of zero would refuse every measurement"
@@ -98,13 +102,28 @@ pub fn serve(args: &ServeArgs) -> CmdResult {
             let _ = stop.send(());
         });
     }
+    if args.launched {
+        let stop = stop.clone();
+        std::thread::spawn(move || {
+            // What comes says nothing; that nothing more can come says that whoever launched it is gone.
+            let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+            let _ = stop.send(());
+        });
+    }
     std::thread::spawn(move || {
         signals.forever().next();
         let _ = stop.send(());
     });
     let _pid = pid;
     // Said last: who waits for it may read the file, send a signal and come with a run at once.
-    if !args.lab_host {
+    if let (true, Some(fingerprint)) = (args.launched, identity) {
+        term::json_row(&Announcement {
+            program: PROGRAM.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            port: server.address()?.port(),
+            certificate: fingerprint.to_string(),
+        });
+    } else if !args.lab_host {
         if let Some(fingerprint) = identity {
             term::note(&format!("certificate {fingerprint}"));
         }
@@ -207,7 +226,8 @@ impl Drop for PidFile<'_> {
 /// Returns the directory of key and tokens, unless nobody elsewhere can come.
 fn state(args: &ServeArgs) -> CmdResult<Option<PathBuf>> {
     let is_near = args.lab_host || args.bind.to_canonical().is_loopback();
-    if is_near && args.tls.state.is_none() {
+    // Who launched it has its token and is told its certificate: nobody has to know it again.
+    if (is_near || args.launched) && args.tls.state.is_none() {
         Ok(None)
     } else {
         places::state(args.tls.state.as_deref()).map(Some)
@@ -283,8 +303,8 @@ fn with_tls(
         // Where only this host can connect, tokens are shown to who proves to know them.
         (None, None) => Identity::passing(&hosts::host_name())?,
     };
-    let is_kept = given.is_some() || state.is_some();
-    let fingerprint = is_kept.then(|| identity.fingerprint());
+    let is_told = args.launched || given.is_some() || state.is_some();
+    let fingerprint = is_told.then(|| identity.fingerprint());
     let server = server.with_tls(identity, args.tls.client_ca.as_deref());
     Ok((server.map_err(Failure::usage)?, fingerprint))
 }
@@ -325,8 +345,8 @@ fn with_socket(mut server: Server, args: &ServeArgs) -> CmdResult<(Server, Optio
         server.add_socket(path)?;
         return Ok((server, Some(path.clone())));
     }
-    // The hosts of a lab share this machine's folders.
-    if args.lab_host {
+    // The hosts of a lab share this machine's folders, and one that was launched leaves nothing there.
+    if args.lab_host || args.launched {
         return Ok((server, None));
     }
     let port = server.address()?.port();

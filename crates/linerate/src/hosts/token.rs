@@ -1,5 +1,6 @@
 //! The token that agents are called with.
 
+use std::io::BufRead;
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
@@ -49,6 +50,16 @@ pub fn token(file: Option<&Path>) -> CmdResult<Option<Token>> {
     }
     let bad = || Failure::usage(anyhow!("{shown} holds no token: {SHAPE}")).next(next);
     parse(&text).map(Some).ok_or_else(bad)
+}
+
+/// Returns the token that is the first line of `from`.
+pub fn token_line(from: impl BufRead) -> CmdResult<Token> {
+    let mut line = String::new();
+    from.take(FILE_BYTES_MAX)
+        .read_line(&mut line)
+        .context("cannot read the token from standard input")?;
+    let bad = || Failure::usage(anyhow!("standard input begins with no token: {SHAPE}"));
+    parse(&line).ok_or_else(bad)
 }
 
 /// What a token looks like.

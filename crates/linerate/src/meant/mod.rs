@@ -6,7 +6,7 @@
 use anyhow::anyhow;
 use linerate_agent::api::PORT_DEFAULT;
 use linerate_agent::foreign::iperf3_peer::Padding;
-use linerate_model::fleet::FleetFile;
+use linerate_model::fleet::{FleetFile, Launch};
 use linerate_model::run::Admission;
 
 use crate::args::{FleetArgs, FleetFileArgs, PeerArgs, PeerChoice, TlsArgs};
@@ -71,8 +71,14 @@ pub fn fleet_hosts(args: &FleetFileArgs, fleet: &FleetFile) -> CmdResult<HostsAs
         "runs with one server",
         "name hosts and addresses in the fleet file",
     )?;
+    let is_launched = fleet.launch != Launch::Agent;
+    if is_launched {
+        check_of_running(&args.hosts)?;
+    }
     let mut asked = hosts(None, &args.hosts, None);
-    asked.port = args.hosts.port.or(fleet.port).unwrap_or(PORT_DEFAULT);
+    // Those that are launched take a free one.
+    let usual = if is_launched { 0 } else { PORT_DEFAULT };
+    asked.port = args.hosts.port.or(fleet.port).unwrap_or(usual);
     asked.token_file = asked.token_file.or_else(|| {
         // It is named from where the fleet file is.
         let beside = args
@@ -83,6 +89,25 @@ pub fn fleet_hosts(args: &FleetFileArgs, fleet: &FleetFile) -> CmdResult<HostsAs
         fleet.token_file.as_ref().map(|file| beside.join(file))
     });
     Ok(asked)
+}
+
+/// Refuses what says how agents are known that are launched, which have a token and a certificate for this time.
+fn check_of_running(args: &FleetArgs) -> CmdResult<()> {
+    let tls = &args.tls;
+    let flags = [
+        ("--token-file", args.token_file.is_some()),
+        ("--known-agents", tls.known_agents.is_some()),
+        ("--fingerprint", !tls.fingerprints.is_empty()),
+        ("--accept-new", tls.accept_new),
+        ("--tls-ca", tls.tls_ca.is_some()),
+        ("--tls-client-cert", tls.tls_client_cert.is_some()),
+        ("--plain", tls.plain),
+    ];
+    check_idle(
+        &flags,
+        "agents that run already",
+        "set `launch = \"agent\"` in the fleet file",
+    )
 }
 
 fn foreign(peer: &PeerArgs) -> Option<ForeignServer> {

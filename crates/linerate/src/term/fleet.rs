@@ -1,13 +1,12 @@
 //! A fleet that was asked who it is, for people and for programs.
 
-use linerate_controller::Checked;
+use linerate_controller::Answer;
 use linerate_model::host::FactValue;
-use linerate_model::reason::with_causes;
 use linerate_model::unit::Unit;
 use linerate_model::{BitsPerSec, HostName, Nanos};
 use serde::Serialize;
 
-use crate::exit::Exit;
+use crate::exit::{CmdResult, Exit};
 
 /// What `fleet check` prints.
 #[derive(Debug, Serialize)]
@@ -23,6 +22,9 @@ struct HostLine {
     /// Why it cannot take part; absent where it can.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+    /// What to do about it, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<AgentLine>,
 }
@@ -48,11 +50,12 @@ struct AgentLine {
 
 impl FleetDocument {
     /// Returns what hosts said, of which those that differ from the most in their version are told apart.
-    pub fn of(checked: &[Checked]) -> Self {
-        let host = |one: &Checked| match &one.answer {
-            Err(error) => HostLine {
-                name: one.name.clone(),
-                error: Some(with_causes(error)),
+    pub fn of(answers: impl Iterator<Item = (HostName, CmdResult<Answer>)>) -> Self {
+        let host = |(name, answer): (HostName, CmdResult<Answer>)| match answer {
+            Err(failure) => HostLine {
+                name,
+                error: Some(failure.to_string()),
+                next: failure.next,
                 agent: None,
             },
             Ok(answer) => {
@@ -65,8 +68,9 @@ impl FleetDocument {
                 });
                 let whole = |name: String| facts.number(&name).map(|number| number as u64);
                 HostLine {
-                    name: one.name.clone(),
+                    name,
                     error: None,
+                    next: None,
                     agent: Some(AgentLine {
                         version: answer.info.version.clone(),
                         kernel: facts.text("kernel.release").map(str::to_owned),
@@ -85,7 +89,7 @@ impl FleetDocument {
         Self {
             schema: "linerate-fleet",
             schema_version: 1,
-            hosts: checked.iter().map(host).collect(),
+            hosts: answers.map(host).collect(),
         }
     }
 
@@ -143,6 +147,9 @@ pub fn show(fleet: &FleetDocument) {
     for host in &fleet.hosts {
         if let Some(error) = &host.error {
             super::text(&format!("{}: {error}", host.name));
+        }
+        if let Some(next) = &host.next {
+            super::text(&format!("  next: {next}"));
         }
         if let Some(why) = host
             .agent

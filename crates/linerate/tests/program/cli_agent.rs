@@ -2,7 +2,7 @@
 //! refusal is a status with a JSON body.
 
 use std::collections::BTreeSet;
-use std::io::Write;
+use std::io::{BufRead as _, BufReader, Write};
 use std::time::{Duration, Instant};
 
 use crate::common::call::{Call, PROGRAM, on_one_line};
@@ -806,4 +806,39 @@ fn a_confined_agent_is_another_user_and_measures_and_captures() {
     linerate(&["serve", "-p", "0", "--user", "root"])
         .run()
         .failed(2, &["`root` is root"]);
+}
+
+#[test]
+fn a_launched_agent_tells_how_it_is_reached_and_ends_with_its_launcher() {
+    let home = folder();
+    let mut agent = std::process::Command::new(PROGRAM)
+        .args(["serve", "--launched", "--port", "0"])
+        .env("XDG_STATE_HOME", home.path())
+        .env("XDG_RUNTIME_DIR", home.path())
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("the program can be started");
+    let token = "0123456789abcdef";
+    let mut stdin = agent.stdin.take().expect("it is piped");
+    writeln!(stdin, "{token}").expect("it reads its token");
+    let mut line = String::new();
+    let stdout = agent.stdout.take().expect("it is piped");
+    BufReader::new(stdout)
+        .read_line(&mut line)
+        .expect("it announces itself");
+    let told: Value = serde_json::from_str(&line).expect("a line of JSON");
+    assert_eq!(told["program"], "linerate");
+    let certificate = told["certificate"].as_str().expect("a fingerprint");
+    assert!(certificate.starts_with("SHA256:"), "{line}");
+    let port = told["port"].as_u64().expect("a port") as u16;
+    let address = ([127, 0, 0, 1], port).into();
+    let asked = |header: &str| ask_with(address, "GET", "/v1/agent", header, "").status;
+    assert_eq!(asked(""), 401, "loopback is no proof");
+    let header = format!("authorization: Bearer {token}\r\n");
+    assert_eq!(asked(&header), 200);
+    drop(stdin);
+    assert!(agent.wait().expect("it ends").success());
+    let kept = std::fs::read_dir(home.path()).expect("it is there");
+    assert_eq!(kept.count(), 0, "it keeps nothing");
 }
