@@ -248,6 +248,8 @@ fn conclude(
         (None, Exit::Failed | Exit::Interrupted) => {
             failure_of(&recording.document, &single, exit, failed)
         }
+        // Numbers that cannot be are none: no line of the result is there to say why.
+        (None, exit) if is_empty(&single) => failure_of(&recording.document, &single, exit, failed),
         (None, exit) => Ok(exit),
     };
     let is_whole = matches!(result, Ok(Exit::Ok | Exit::Untrustworthy));

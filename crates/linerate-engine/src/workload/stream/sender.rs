@@ -208,6 +208,8 @@ impl Sender {
     }
 
     fn send(&mut self, io: &mut Io<'_>) -> io::Result<usize> {
+        // Its first bytes leave as the call begins; the call itself may wait for a window of acknowledgements.
+        io.flow.counters.first_payload(now_ns);
         let fd = io.flow.fd();
         let left_bytes = self.call_bytes - self.taken_bytes;
         match &io.flow.content {
@@ -240,7 +242,6 @@ impl Sender {
     }
 
     fn sent(&mut self, io: &mut Io<'_>, sent: usize) -> Turn {
-        io.flow.counters.first_payload(now_ns);
         io.flow.counters.sent(sent);
         io.cpu_yield.sent(sent);
         self.taken_bytes += sent;
