@@ -301,8 +301,8 @@ pub struct FlowOutcome {
     /// Where this host took in its packets; agents before this was read tell nothing.
     #[serde(default)]
     pub incoming: Incoming,
-    /// When the first payload moved: on this host's CLOCK_MONOTONIC, and relative to the begin of the
-    /// window in a record.
+    /// When the first payload moved, of a sender when its first call with payload began: on this host's CLOCK_MONOTONIC,
+    /// and relative to the begin of the window in a record.
     pub first_payload_ns: Option<i64>,
     /// Payload that this end sent in all phases.
     pub bytes_sent: u64,

@@ -1229,7 +1229,7 @@ pub(super) mod tests {
             cookie: format!("{trial:032x}"),
             ..receiver(trial)
         };
-        for trial in 1..=TRIALS_UNDER_WAY_MAX_OF_HOLDERS as u32 {
+        for trial in 1..=TRIALS_UNDER_WAY_MAX as u32 {
             core.prepare(&Caller::Trusted, &lease, of_its_own(trial))
                 .unwrap();
         }

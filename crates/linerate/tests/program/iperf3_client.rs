@@ -617,7 +617,7 @@ fn a_run_with_our_own_server_has_the_same_documents() {
         "run",
         &server.host(),
         "-t",
-        "0.5",
+        "1",
         "--bidir",
         "--format",
         "iperf3",
