@@ -142,7 +142,7 @@ pub fn specs(asked: &HostsAsked) -> CmdResult<Vec<HostSpec>> {
     check_bind(asked)?;
     let callers = callers(asked)?;
     let spec = |name: String, part, host: &str| {
-        let (agent, address) = callers.reached(&Place::find(host, asked)?)?;
+        let (agent, address) = reached(&callers, host, asked)?;
         CmdResult::Ok(HostSpec::new(name, part, Arc::new(agent), address))
     };
     let server = spec("server".to_owned(), HostPart::Server, &asked.server)?;

@@ -17,7 +17,7 @@ use linerate_model::experiment::Experiment;
 use linerate_model::number;
 use linerate_model::plan::{LeftOut, Plan, Repeat, Spoilt, Stage, Trial};
 use linerate_model::reason::{Disturbance, Reason, RepeatReason};
-use linerate_model::{HostName, Nanos, TrialId};
+use linerate_model::{Nanos, TrialId};
 
 /// How often a trial is repeated at the most.
 const REPEATS_MAX: usize = 2;
@@ -292,37 +292,16 @@ impl Agenda {
         });
     }
 
-    /// Gives `experiment` up, for a reason that `plan` then says: nothing of it is done or repeated any more.
-    pub fn give_up(&mut self, plan: &mut Plan, experiment: &str, why: &str) {
-        let is_of = |trial: &Trial| trial.experiment == experiment;
-        let (gone, due) = self.due.drain(..).partition(is_of);
+    /// Gives up the trials that are `gone`, as `left_out` then says in the plan: none of them is done or repeated any more.
+    pub fn give_up(&mut self, plan: &mut Plan, left_out: LeftOut, gone: impl Fn(&Trial) -> bool) {
+        let (dropped, due): (VecDeque<Trial>, _) = self.due.drain(..).partition(&gone);
         self.due = due;
-        let gone: VecDeque<Trial> = gone;
         for waiting in [&mut self.invalid, &mut self.disturbed] {
-            waiting.retain(|again| !is_of(&again.trial));
+            waiting.retain(|again| !gone(&again.trial));
         }
-        plan.trials.retain(|trial| !gone.contains(trial));
-        plan.optional.retain(|trial| !is_of(trial));
-        let known = plan.experiment(experiment);
-        plan.left_out.push(LeftOut {
-            chapter: known.and_then(|experiment| experiment.chapter),
-            what: format!("{experiment}: the rest"),
-            why: why.to_owned(),
-        });
-    }
-
-    /// Gives `host` up, for a reason that `plan` then says: no trial that needs it is done any more.
-    pub fn give_up_host(&mut self, plan: &mut Plan, host: &HostName, why: &str) {
-        let needs = |trial: &Trial| trial.hosts.contains(host);
-        let (gone, due): (VecDeque<Trial>, _) = self.due.drain(..).partition(needs);
-        self.due = due;
-        plan.trials.retain(|trial| !gone.contains(trial));
-        plan.optional.retain(|trial| !needs(trial));
-        plan.left_out.push(LeftOut {
-            chapter: None,
-            what: format!("the rest of host {host}"),
-            why: why.to_owned(),
-        });
+        plan.trials.retain(|trial| !dropped.contains(trial));
+        plan.optional.retain(|trial| !gone(trial));
+        plan.left_out.push(left_out);
     }
 
     /// Returns `trial` and those that are due at the same time.

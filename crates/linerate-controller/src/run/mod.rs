@@ -195,7 +195,7 @@ pub fn execute(
         trial_began_ns: None,
         losses: 0,
         losses_of: BTreeMap::new(),
-        so_far: Recording::empty(request.document(fleet)),
+        so_far: (audience.judge.as_ref()).map(|_| Recording::empty(request.document(fleet))),
         silence: Silence::default(),
         fleet,
         recorder,
@@ -251,8 +251,8 @@ struct Execution<'a, 'w> {
     losses: u32,
     /// The same of each host of a fleet.
     losses_of: BTreeMap<HostName, u32>,
-    /// What was measured so far, for whoever judges it.
-    so_far: Recording,
+    /// What was measured so far, where somebody judges it.
+    so_far: Option<Recording>,
     silence: Silence,
 }
 
@@ -395,10 +395,10 @@ impl Execution<'_, '_> {
         self.over += 1;
         self.context.captures_bytes += captured_bytes(&evidence);
         let record = evidence.record.clone();
-        if self.audience.judge.is_some() {
-            self.so_far.trials.push(record.clone());
-            self.so_far.flows.extend(evidence.flows.iter().cloned());
-            self.so_far.samples.append(evidence.samples.clone());
+        if let Some(so_far) = &mut self.so_far {
+            so_far.trials.push(record.clone());
+            so_far.flows.extend(evidence.flows.iter().cloned());
+            so_far.samples.append(evidence.samples.clone());
         }
         let evidence = Box::new(evidence);
         self.tell(RunEvent::TrialEnded { trial, evidence })?;
@@ -489,8 +489,14 @@ impl Execution<'_, '_> {
         }
         let why = format!("lost host {host} for {LOSSES_MAX} trials in a row");
         self.fleet.give_up(host);
+        let left_out = LeftOut {
+            chapter: None,
+            what: format!("the rest of host {host}"),
+            why: why.clone(),
+        };
+        let needs = |trial: &Trial| trial.hosts.contains(host);
         self.agenda
-            .give_up_host(&mut self.document.plan, host, &why);
+            .give_up(&mut self.document.plan, left_out, needs);
         self.tell_plan()?;
         let fits = self.fits(Nanos(0));
         Ok(if self.agenda.has_next(&self.document.plan, fits) {
@@ -507,8 +513,15 @@ impl Execution<'_, '_> {
         why: &Reason,
     ) -> Result<ControlFlow<Option<String>>, RunError> {
         let of_one = format!("no flow could be made in {SILENT_MAX} trials in a row: {why}");
+        let known = self.document.plan.experiment(experiment);
+        let left_out = LeftOut {
+            chapter: known.and_then(|experiment| experiment.chapter),
+            what: format!("{experiment}: the rest"),
+            why: of_one.clone(),
+        };
+        let is_of = |trial: &Trial| trial.experiment == experiment;
         self.agenda
-            .give_up(&mut self.document.plan, experiment, &of_one);
+            .give_up(&mut self.document.plan, left_out, is_of);
         self.tell_plan()?;
         let fits = self.fits(Nanos(0));
         let is_last = !self.agenda.has_next(&self.document.plan, fits);
@@ -550,19 +563,21 @@ impl Execution<'_, '_> {
 
     /// Asks what is open and what is spoilt, where a round has ended.
     fn ask_judge(&mut self, trial: &Trial) -> Result<(), RunError> {
-        let ends_round = self.agenda.ends_round(&self.document.plan, trial);
-        let is_asked = ends_round || self.so_far.samples.len() > SAMPLES_UNSHOWN_MAX;
-        let Some(judge) = self.audience.judge.as_mut().filter(|_| is_asked) else {
+        let (Some(judge), Some(so_far)) = (self.audience.judge.as_mut(), &mut self.so_far) else {
             return Ok(());
         };
+        let ends_round = self.agenda.ends_round(&self.document.plan, trial);
+        if !ends_round && so_far.samples.len() <= SAMPLES_UNSHOWN_MAX {
+            return Ok(());
+        }
         self.document.hosts = self.fleet.records();
-        self.so_far.document = self.document.clone();
+        so_far.document = self.document.clone();
         let Judgement {
             open,
             spoilt,
             stages,
-        } = judge(&self.so_far);
-        self.so_far.samples = Samples::default();
+        } = judge(so_far);
+        so_far.samples = Samples::default();
         if !ends_round || trial.replicate < self.context.request.first_look {
             return Ok(());
         }
