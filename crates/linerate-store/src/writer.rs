@@ -34,7 +34,9 @@
 //!    with. The latency histogram is two lists of equal length instead, `latency_upper_ns` and
 //!    `latency_count`, since those are numbers to compute with: DuckDB unnests them side by side,
 //!    pandas and Polars explode them, and neither has to parse text.
-//! 7. Row groups hold whole trials and about [`GROUP_ROWS`] rows.
+//! 7. Row groups have [`GROUP_ROWS`] rows or more where there are as many, and [`GROUP_ROWS_MAX`] at the most. In a trial with
+//!    more of them than that a row group of `samples` ends where a host's rows end, or before: a host with many has groups of its own.
+//!    Smaller trials are whole in their groups.
 //! 8. Each file carries the number of the format as key `linerate.bundle_format`; that of
 //!    `run.json` counts. A format with a higher number may add columns that can be null, and
 //!    files; anything else needs code in the reader for the older number.
@@ -58,16 +60,19 @@ use linerate_model::plan::Trial;
 use linerate_model::reason::with_causes;
 use linerate_model::run::{BUNDLE_FORMAT, Event, RunDocument, TrialEvidence};
 use parquet::errors::ParquetError;
+use parquet::file::writer::SerializedFileWriter;
 
 use crate::durable::{self, FileError, Step, failed};
 use crate::events::{self, EventLog};
 use crate::layout::{CAPTURES, EVENTS, PARTIAL, REPORT, RUN, TableName, capture_file};
 use crate::rows::trials::StoredTrial;
 use crate::rows::{captures, flows, format_of, samples, stacks, trials};
-use crate::table::{Table, TableFile, Unfit};
+use crate::table::{Table, TableFile, TableFormat, Unfit};
 
-/// Rows after which a row group of a final table is closed: about 8 MB while it is in memory.
+/// Rows from which on a row group is closed where it may be.
 pub(crate) const GROUP_ROWS: usize = 64 << 10;
+/// The most rows of a row group, which ends in the middle of a host that has more: about 15 MB while it is in memory.
+pub(crate) const GROUP_ROWS_MAX: usize = 128 << 10;
 
 /// Stores a run while it happens.
 ///
@@ -177,7 +182,7 @@ impl Writer {
             self.write_part(TableName::Captures, trial, captures::table(&captures))?;
         }
         let samples = &evidence.samples;
-        self.write_part(TableName::Samples, trial, samples::table(samples.iter()))?;
+        self.write_parts(TableName::Samples, trial, samples::tables(samples.iter()))?;
         self.write_part(TableName::Flows, trial, flows::table(&evidence.flows))?;
         let stored = StoredTrial {
             record: evidence.record.clone(),
@@ -232,8 +237,25 @@ impl Writer {
     ) -> Result<(), WriteError> {
         let path = self.partial.join(name.partial_file(trial));
         let table = table.map_err(unfit(&path))?;
+        self.write_parts(name, trial, std::iter::once(Ok(table)))
+    }
+
+    fn write_parts(
+        &self,
+        name: TableName,
+        trial: TrialId,
+        tables: impl Iterator<Item = Result<Table, ParquetError>>,
+    ) -> Result<(), WriteError> {
+        let path = self.partial.join(name.partial_file(trial));
         durable::replace(&path, |file, temporary| {
-            write_tables(name, file, std::iter::once(Ok(table))).map_err(encoding(temporary))
+            let write = |file| {
+                let mut groups = Groups::new(name, file)?;
+                for table in tables {
+                    groups.add(table?)?;
+                }
+                groups.close()
+            };
+            write(file).map_err(encoding(temporary))
         })
     }
 
@@ -285,12 +307,16 @@ impl Writer {
         let path = self.dir.join(name.file());
         let mut merged = Vec::new();
         durable::replace(&path, |file, temporary| {
-            let tables = parts.iter().filter_map(|(_, part)| {
-                let table = read_part(name, part)?;
-                merged.push(part);
-                Some(Ok(table))
-            });
-            write_tables(name, file, tables).map_err(encoding(temporary))
+            let mut write = |file| {
+                let mut groups = Groups::new(name, file)?;
+                for (_, part) in &parts {
+                    if groups.add_part(name, part)? {
+                        merged.push(part);
+                    }
+                }
+                groups.close()
+            };
+            write(file).map_err(encoding(temporary))
         })?;
         durable::sync_directory(&self.dir)?;
         for part in merged {
@@ -313,42 +339,68 @@ pub fn write_run(dir: &Path, document: &RunDocument) -> Result<(), WriteError> {
     Ok(())
 }
 
-/// Returns one trial's part of a table, or nothing if it cannot be read.
-fn read_part(name: TableName, part: &Path) -> Option<Table> {
-    let format = format_of(name);
-    let file = TableFile::open(durable::open(part).ok()?, format, name.rows_max()).ok()?;
-    let mut table = format.empty().ok()?;
-    for group in 0..file.groups() {
-        let mut fits = true;
-        let take = |slice| fits &= table.append(slice).is_ok();
-        file.read_group(group, take).ok()?;
-        if !fits {
-            return None;
-        }
-    }
-    Some(table)
+/// The row groups of a file that is written.
+///
+/// A group ends where a table ends that was added, which is a host of a trial among samples: so that whoever wants one host of
+/// a large run skips the others by what Parquet says of each group.
+struct Groups<'f> {
+    format: &'static TableFormat<'static>,
+    writer: SerializedFileWriter<&'f mut File>,
+    /// What has not been written yet.
+    group: Table,
 }
 
-/// Writes `tables` one after the other into `file`, in row groups of about [`GROUP_ROWS`].
-fn write_tables(
-    name: TableName,
-    file: &mut File,
-    tables: impl Iterator<Item = Result<Table, ParquetError>>,
-) -> Result<(), ParquetError> {
-    let format = format_of(name);
-    let mut writer = format.writer(file, BUNDLE_FORMAT)?;
-    let mut group = format.empty()?;
-    for table in tables {
-        group.append(table?)?;
-        if group.rows() >= GROUP_ROWS {
-            group.write_group(&mut writer)?;
-            group = format.empty()?;
+impl<'f> Groups<'f> {
+    fn new(name: TableName, file: &'f mut File) -> Result<Self, ParquetError> {
+        let format = format_of(name);
+        Ok(Self {
+            format,
+            writer: format.writer(file, BUNDLE_FORMAT)?,
+            group: format.empty()?,
+        })
+    }
+
+    /// Adds the rows of `table`.
+    fn add(&mut self, table: Table) -> Result<(), ParquetError> {
+        let rows = self.group.rows();
+        if rows >= GROUP_ROWS || rows + table.rows() > GROUP_ROWS_MAX {
+            self.end_group()?;
         }
+        self.group.append(table)
     }
-    if group.rows() > 0 {
-        group.write_group(&mut writer)?;
+
+    /// Adds one trial's part of the table; returns whether it could be read.
+    fn add_part(&mut self, name: TableName, part: &Path) -> Result<bool, ParquetError> {
+        let file = durable::open(part).map_err(ParquetError::from);
+        let Ok(file) = file.and_then(|file| TableFile::open(file, self.format, name.rows_max()))
+        else {
+            return Ok(false);
+        };
+        if file.rows() > GROUP_ROWS_MAX as u64 {
+            // Its groups are as large as any: as they are, without being held.
+            self.end_group()?;
+            file.copy_groups(&mut self.writer)?;
+            return Ok(true);
+        }
+        let Ok(table) = file.read_all() else {
+            return Ok(false);
+        };
+        self.add(table)?;
+        Ok(true)
     }
-    writer.close().map(drop)
+
+    fn end_group(&mut self) -> Result<(), ParquetError> {
+        if self.group.rows() > 0 {
+            self.group.write_group(&mut self.writer)?;
+            self.group = self.format.empty()?;
+        }
+        Ok(())
+    }
+
+    fn close(mut self) -> Result<(), ParquetError> {
+        self.end_group()?;
+        self.writer.close().map(drop)
+    }
 }
 
 /// Returns a function that tells a refusal of the system from content that does not fit.

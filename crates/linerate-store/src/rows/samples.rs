@@ -8,6 +8,7 @@ use parquet::errors::ParquetError;
 
 use super::{Odd, leave_out, text};
 use crate::table::{Column, Table, TableFormat};
+use crate::writer::GROUP_ROWS_MAX;
 
 /// Schema and packing of `samples.parquet`.
 pub(crate) static FORMAT: TableFormat<'static> = TableFormat {
@@ -28,8 +29,21 @@ pub(crate) static FORMAT: TableFormat<'static> = TableFormat {
     is_packed: true,
 };
 
-/// Returns `samples` as a table, in the order given.
-pub(crate) fn table(samples: impl Iterator<Item = TrialSample>) -> Result<Table, ParquetError> {
+/// Returns `samples`, in the order given, as tables with rows of one host of a trial each, [`GROUP_ROWS_MAX`] at the most.
+pub(crate) fn tables(
+    samples: impl Iterator<Item = TrialSample>,
+) -> impl Iterator<Item = Result<Table, ParquetError>> {
+    let mut samples = samples.peekable();
+    std::iter::from_fn(move || {
+        let first = samples.peek()?;
+        let (trial, host) = (first.trial, first.host.clone());
+        let is_own = |next: &TrialSample| next.trial == trial && next.host == host;
+        let own = std::iter::from_fn(|| samples.next_if(is_own));
+        Some(table(own.take(GROUP_ROWS_MAX)))
+    })
+}
+
+fn table(samples: impl Iterator<Item = TrialSample>) -> Result<Table, ParquetError> {
     let (mut trials, mut instants, mut values) = (Vec::new(), Vec::new(), Vec::new());
     let (mut hosts, mut subjects, mut metrics) = (Vec::new(), Vec::new(), Vec::new());
     for sample in samples {

@@ -2,14 +2,17 @@
 
 use std::cell::Cell;
 use std::fs::File;
+use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::column::writer::ColumnCloseResult;
 use parquet::data_type::DataType;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::{FileReader, RowGroupReader};
 use parquet::file::serialized_reader::SerializedFileReader;
+use parquet::file::writer::SerializedFileWriter;
 
 use super::{Column, Table, TableFormat};
 
@@ -18,7 +21,7 @@ const GROUP_ROWS_MAX: i64 = 1 << 24;
 
 /// The most values of a column in a row group: lists have several in a row.
 const GROUP_VALUES_MAX: i64 = 1 << 25;
-/// The most bytes of a file once it is unpacked.
+/// The most bytes of a file once it is unpacked, where its size does not say that it has more: [`HELD_PER_BYTE`].
 const FILE_BYTES_MAX: i64 = 4 << 30;
 /// The most bytes of the texts of a column in a row group: stored once, one may stand in every row.
 const TEXT_BYTES_MAX: usize = 256 << 20;
@@ -27,9 +30,9 @@ const HELD_BYTES: u64 = TEXT_BYTES_MAX as u64;
 /// What it may hold for each of its own bytes beyond that: flows of thousands of connections hold up to 120
 /// times as much, and what repeats one value says that it holds thousands of times its size.
 const HELD_PER_BYTE: u64 = 300;
-/// How many rows for each of its bytes a file may have beyond its limit whose rows are packed: the samples of
-/// request/response have two at the most.
-const ROWS_PER_BYTE: u64 = 4;
+/// How many rows for each of its bytes a file may have beyond its limit whose rows are packed: hosts with 64 CPUs of which most
+/// rest have nine (`crates/linerate/examples/big_bundle.rs`), the samples of request/response two.
+const ROWS_PER_BYTE: u64 = 32;
 /// Rows of a row group that are taken at a time.
 const SLICE_ROWS: usize = 64 << 10;
 /// What a value counts for, present or not; texts count their bytes beside.
@@ -38,6 +41,8 @@ const HELD_PER_VALUE: u64 = 16;
 /// A Parquet file opened for reading, row group by row group.
 pub(crate) struct TableFile {
     reader: SerializedFileReader<File>,
+    /// The same file, for what is taken from it as it is.
+    source: File,
     empty: Table,
     /// Whether whoever takes rows packs them, so that no more than a slice is held as it is read.
     is_packed: bool,
@@ -61,6 +66,7 @@ impl TableFile {
         } else {
             (GROUP_ROWS_MAX, GROUP_VALUES_MAX, rows_max)
         };
+        let source = file.try_clone()?;
         let reader = guarded(|| SerializedFileReader::new(file))?;
         let negative = reader.metadata().row_groups().iter().any(|group| {
             let offsets = |column: &ColumnChunkMetaData| {
@@ -92,7 +98,11 @@ impl TableFile {
             held = held.saturating_add(count.saturating_mul(HELD_PER_VALUE));
             bytes = bytes.saturating_add(column.uncompressed_size());
         }
-        if values > values_max || bytes > FILE_BYTES_MAX {
+        let bytes_max = match i64::try_from(length.saturating_mul(HELD_PER_BYTE)) {
+            Ok(most) if format.is_packed => most.max(FILE_BYTES_MAX),
+            _ => FILE_BYTES_MAX,
+        };
+        if values > values_max || bytes > bytes_max {
             let error = format!("it has {bytes} B, up to {values} values in a column");
             return Err(ParquetError::General(error));
         }
@@ -102,6 +112,7 @@ impl TableFile {
         let empty = format.empty()?;
         Ok(Self {
             reader,
+            source,
             empty,
             is_packed: format.is_packed,
             texts_left: Cell::new(texts_left),
@@ -117,6 +128,47 @@ impl TableFile {
     pub(crate) fn rows_of(&self, group: usize) -> u64 {
         let rows = self.reader.metadata().row_group(group).num_rows();
         u64::try_from(rows).unwrap_or(0)
+    }
+
+    /// Returns the number of rows that the file says it has.
+    pub(crate) fn rows(&self) -> u64 {
+        (0..self.groups()).map(|group| self.rows_of(group)).sum()
+    }
+
+    /// Returns all rows.
+    pub(crate) fn read_all(&self) -> Result<Table, ParquetError> {
+        let mut all = self.empty.clone();
+        for group in 0..self.groups() {
+            let mut fits = Ok(());
+            self.read_group(group, |slice| {
+                fits = std::mem::replace(&mut fits, Ok(())).and_then(|()| all.append(slice));
+            })?;
+            fits?;
+        }
+        Ok(all)
+    }
+
+    /// Adds all row groups to those of `writer`, byte for byte.
+    pub(crate) fn copy_groups<W: Write + Send>(
+        &self,
+        writer: &mut SerializedFileWriter<W>,
+    ) -> Result<(), ParquetError> {
+        for group in self.reader.metadata().row_groups() {
+            let mut copy = writer.next_row_group()?;
+            for column in group.columns() {
+                let closed = ColumnCloseResult {
+                    bytes_written: column.compressed_size().unsigned_abs(),
+                    rows_written: group.num_rows().unsigned_abs(),
+                    metadata: column.clone(),
+                    bloom_filter: None,
+                    column_index: None,
+                    offset_index: None,
+                };
+                copy.append_column(&self.source, closed)?;
+            }
+            copy.close()?;
+        }
+        Ok(())
     }
 
     /// Passes the rows of group `group` to `take`, a slice after another; one that cannot be read ends it.
