@@ -27,7 +27,7 @@ pub(crate) fn counters<'a>(
             return None;
         };
         let series = readings.on(host, subject, Metric::ProtocolCounter)?;
-        Some((name.as_str(), readings.difference(&series)?))
+        Some((name.clone(), readings.difference(&series)?))
     });
     let hosts = recording.document.hosts.iter();
     hosts
@@ -36,11 +36,11 @@ pub(crate) fn counters<'a>(
         .collect()
 }
 
-fn of_host(host: &HostName, sum: &Moved<&str>) -> HostCounters {
-    let line = |(name, moved): (&&str, &f64)| {
+fn of_host(host: &HostName, sum: &Moved<String>) -> HostCounters {
+    let line = |(name, moved): (&String, &f64)| {
         let (trouble, meaning) = known::known(name);
         CounterLine {
-            name: (*name).to_owned(),
+            name: name.clone(),
             trouble,
             meaning: meaning.map(str::to_owned),
             moved: *moved,

@@ -20,9 +20,9 @@ pub(crate) struct Moved<K> {
 pub(crate) fn moved<'a, K: Ord>(
     recording: &'a Recording,
     trials: impl Iterator<Item = &'a TrialRecord>,
-    change: impl Fn(&Readings<'a>, &'a HostName, &'a Subject) -> Option<(K, Change)>,
-) -> BTreeMap<&'a HostName, Moved<K>> {
-    let mut hosts: BTreeMap<&HostName, Moved<K>> = BTreeMap::new();
+    change: impl Fn(&Readings<'_>, &HostName, &Subject) -> Option<(K, Change)>,
+) -> BTreeMap<HostName, Moved<K>> {
+    let mut hosts: BTreeMap<HostName, Moved<K>> = BTreeMap::new();
     for trial in trials {
         let readings = Readings::of(recording, trial);
         let mut longest: BTreeMap<&HostName, f64> = BTreeMap::new();
@@ -32,7 +32,7 @@ pub(crate) fn moved<'a, K: Ord>(
             };
             let seconds = longest.entry(host).or_default();
             *seconds = seconds.max(change.seconds);
-            let moved = hosts.entry(host).or_insert_with(|| Moved {
+            let moved = hosts.entry(host.clone()).or_insert_with(|| Moved {
                 trials: 0,
                 seconds: 0.0,
                 amounts: BTreeMap::new(),

@@ -32,6 +32,10 @@ mod reader;
 mod results;
 /// Samples, flows and trials as rows, and back.
 mod rows;
+/// Samples that stay in their files.
+mod shelf;
+/// Samples of trials under way.
+mod spool;
 /// Tables in memory and as Parquet files.
 mod table;
 /// The writer, and the format.
@@ -40,4 +44,5 @@ mod writer;
 pub use durable::{FileError, Step};
 pub use reader::{ReadError, capture_path, read};
 pub use results::{results_csv, write_results};
+pub use spool::Spool;
 pub use writer::{WriteError, Writer, write_report, write_run};

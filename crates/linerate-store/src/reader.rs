@@ -13,14 +13,14 @@ use linerate_model::capture::TrialCapture;
 use linerate_model::number;
 use linerate_model::profile::TrialProfile;
 use linerate_model::run::{BUNDLE_FORMAT_OF_FLEETS, FlowRecord, Recording, RunDocument};
-use linerate_model::samples::Samples;
 use serde::Deserialize;
 
 use crate::durable::{self, FileError, Step, failed};
 use crate::events;
 use crate::layout::{EVENTS, PARTIAL, RUN, TableName};
 use crate::rows::trials::StoredTrial;
-use crate::rows::{Odd, captures, flows, format_of, samples, stacks, trials};
+use crate::rows::{Odd, captures, flows, format_of, stacks, trials};
+use crate::shelf::{Gathering, Group};
 use crate::table::{Table, TableFile};
 
 /// The first format that there was.
@@ -91,13 +91,15 @@ pub fn read(dir: &Path) -> Result<Recording, ReadError> {
     read_table(&place, TableName::Flows, &mut damage, |table, odd| {
         flows::read(table, &mut flows, odd);
     });
-    let mut samples = Samples::default();
-    read_table(&place, TableName::Samples, &mut damage, |table, odd| {
-        // A row group at a time keeps the peak low.
-        let mut rows = Vec::with_capacity(table.rows());
-        samples::read(table, &mut rows, odd);
-        samples.extend(rows);
-    });
+    let mut gathering = Gathering::default();
+    read_groups(
+        &place,
+        TableName::Samples,
+        &mut damage,
+        |group, table, odd| {
+            gathering.take(group, table, odd);
+        },
+    );
     let mut profiles: Vec<TrialProfile> = Vec::new();
     read_table(&place, TableName::Stacks, &mut damage, |table, odd| {
         stacks::read(table, &mut profiles, odd);
@@ -120,13 +122,13 @@ pub fn read(dir: &Path) -> Result<Recording, ReadError> {
     stored.sort_by_key(|trial| trial.record.trial);
     damage.extend(twice(&mut stored));
     flows.sort_by_key(|flow| flow.trial);
-    missing_rows(&stored, &flows, &samples, &mut damage);
+    missing_rows(&stored, &flows, &gathering.counts, &mut damage);
     let events = read_events(dir, &mut damage);
     Ok(Recording {
         document,
         trials: stored.into_iter().map(|trial| trial.record).collect(),
         flows,
-        samples,
+        samples: gathering.samples(),
         profiles,
         captures,
         events,
@@ -193,14 +195,24 @@ fn twice(stored: &mut Vec<StoredTrial>) -> Option<String> {
     })
 }
 
-/// Passes every readable row group of `name` to `take`: the final table's, then those of parts.
-///
-/// A part is that of a trial of the plan, and has rows of no other: there are no more of them than trials.
+/// Passes every readable row of `name` to `take`.
 fn read_table(
-    Place { dir, planned }: &Place<'_>,
+    place: &Place<'_>,
     name: TableName,
     damage: &mut Vec<String>,
     mut take: impl FnMut(&Table, &mut Odd),
+) {
+    read_groups(place, name, damage, |_, table, odd| take(table, odd));
+}
+
+/// Passes the readable rows of every row group of `name` to `take`: the final table's, then those of parts.
+///
+/// A part is that of a trial of the plan, and has rows of no other: there are no more of them than trials.
+fn read_groups(
+    Place { dir, planned }: &Place<'_>,
+    name: TableName,
+    damage: &mut Vec<String>,
+    mut take: impl FnMut(Group<'_>, &Table, &mut Odd),
 ) {
     let mut odd = Odd::new();
     let mut seen = BTreeSet::new();
@@ -211,14 +223,14 @@ fn read_table(
     });
     let file = dir.join(name.file());
     if file.exists() {
-        read_file(&file, &name.file(), name, damage, |table| {
+        read_file(&file, &name.file(), name, damage, |group, table| {
             seen.extend(
                 table
                     .trials()
                     .iter()
                     .map(|trial| TrialId(trial.cast_unsigned())),
             );
-            take(table, &mut odd);
+            take(group, table, &mut odd);
         });
     } else if !partial.exists() && !name.is_optional() {
         damage.push(format!("{} is missing", name.file()));
@@ -234,10 +246,10 @@ fn read_table(
             continue;
         }
         let label = format!("{PARTIAL}/{}", name.partial_file(trial));
-        read_file(&path, &label, name, damage, |table| {
+        read_file(&path, &label, name, damage, |group, table| {
             let mut trials = table.trials().iter();
             if trials.all(|of| of.cast_unsigned() == trial.0) {
-                take(table, &mut odd);
+                take(group, table, &mut odd);
             } else {
                 foreign += table.rows() as u64;
             }
@@ -269,7 +281,7 @@ fn read_file(
     label: &str,
     name: TableName,
     damage: &mut Vec<String>,
-    mut take: impl FnMut(&Table),
+    mut take: impl FnMut(Group<'_>, &Table),
 ) {
     let opened = durable::open(path)
         .map_err(|error| error.to_string())
@@ -286,13 +298,14 @@ fn read_file(
             return;
         }
     };
-    for group in 0..file.groups() {
-        if let Err(error) = file.read_group(group, |table| take(&table)) {
+    for number in 0..file.groups() {
+        let group = Group { path, number };
+        if let Err(error) = file.read_group(number, |table| take(group, &table)) {
             damage.push(format!(
                 "{label}: part {} of {} with {} cannot be read ({error})",
-                group + 1,
+                number + 1,
                 file.groups(),
-                number::counted(file.rows_of(group), "row")
+                number::counted(file.rows_of(number), "row")
             ));
         }
     }
@@ -302,14 +315,13 @@ fn read_file(
 fn missing_rows(
     stored: &[StoredTrial],
     flows: &[FlowRecord],
-    samples: &Samples,
+    of_samples: &BTreeMap<TrialId, u64>,
     damage: &mut Vec<String>,
 ) {
     let of_flows = count(flows.iter().map(|flow| flow.trial));
-    let of_samples = count(samples.iter().map(|sample| sample.trial));
     let expected_flows: fn(&StoredTrial) -> u64 = |trial| trial.flow_rows;
     let kinds = [
-        ("flow", of_flows, expected_flows),
+        ("flow", &of_flows, expected_flows),
         ("sample", of_samples, |trial| trial.sample_rows),
     ];
     for (what, found, expected) in kinds {
@@ -391,12 +403,7 @@ mod tests {
             sample_rows: 0,
         };
         let mut damage = Vec::new();
-        missing_rows(
-            &[stored(1), stored(2)],
-            &[],
-            &Samples::default(),
-            &mut damage,
-        );
+        missing_rows(&[stored(1), stored(2)], &[], &BTreeMap::new(), &mut damage);
         let [told] = damage.as_slice() else {
             panic!("{damage:?}");
         };

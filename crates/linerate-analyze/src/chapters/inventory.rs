@@ -206,7 +206,8 @@ fn quota_cpus(recording: &Recording, host: &HostRecord) -> Option<f64> {
     let of_trial = |trial: &TrialRecord| {
         let readings = recording
             .samples
-            .readings(trial.trial, &host.name, &Subject::Host)?;
+            .trial(trial.trial)
+            .readings(&host.name, &Subject::Host)?;
         let quotas = readings
             .into_iter()
             .filter(|(metric, _)| *metric == Metric::CgroupQuota);

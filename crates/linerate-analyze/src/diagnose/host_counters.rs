@@ -139,7 +139,7 @@ pub(super) fn known() -> impl Iterator<Item = Known> {
 }
 
 /// What a host counted, in which trials.
-type Counts<'a> = BTreeMap<&'a HostName, (f64, Vec<TrialId>)>;
+type Counts = BTreeMap<HostName, (f64, Vec<TrialId>)>;
 
 pub(super) fn findings(dataset: &Dataset<'_>) -> Vec<Found<'static>> {
     let rules = COUNTER_RULES
@@ -157,11 +157,12 @@ fn is_of_machine(metric: Metric) -> bool {
     )
 }
 
-fn finding(dataset: &Dataset<'_>, rule: &Rule, mut counts: Counts<'_>) -> Option<Found<'static>> {
+fn finding(dataset: &Dataset<'_>, rule: &Rule, mut counts: Counts) -> Option<Found<'static>> {
     if is_of_machine(rule.metric) && dataset.is_one_machine() {
         counts = counts.into_iter().take(1).collect();
     }
-    let apart = namespaces(dataset.hosts(), counts.keys().copied());
+    let apart = namespaces(dataset.hosts(), counts.keys());
+    let apart: Vec<HostName> = apart.into_iter().cloned().collect();
     counts.retain(|host, _| apart.contains(host));
     let mut trials: Vec<TrialId> = counts
         .values()
@@ -198,7 +199,7 @@ fn finding(dataset: &Dataset<'_>, rule: &Rule, mut counts: Counts<'_>) -> Option
 
 /// Sums how much the counter of each rule grew on each host; hosts on which it stood still are left
 /// out.
-fn grown<'a>(dataset: &Dataset<'a>) -> Vec<Counts<'a>> {
+fn grown(dataset: &Dataset<'_>) -> Vec<Counts> {
     let mut counts = vec![Counts::new(); COUNTER_RULES.len()];
     for record in &dataset.recording.trials {
         let readings = Readings::of(dataset.recording, record);
@@ -211,7 +212,7 @@ fn grown<'a>(dataset: &Dataset<'a>) -> Vec<Counts<'a>> {
                 let Some(change) = change.filter(|change| change.amount > 0.0) else {
                     continue;
                 };
-                let count = counts.entry(host).or_default();
+                let count = counts.entry(host.clone()).or_default();
                 count.0 += change.amount;
                 if count.1.last() != Some(&record.trial) {
                     count.1.push(record.trial);
@@ -224,7 +225,7 @@ fn grown<'a>(dataset: &Dataset<'a>) -> Vec<Counts<'a>> {
 
 /// Finds the host whose table of connection tracking was the fullest, if it was nearly full.
 fn nearly_full(dataset: &Dataset<'_>) -> Option<Found<'static>> {
-    let mut fullest: Option<(f64, &HostName, TrialId)> = None;
+    let mut fullest: Option<(f64, HostName, TrialId)> = None;
     for record in &dataset.recording.trials {
         let readings = Readings::of(dataset.recording, record);
         let hosts = readings.subjects().filter(|it| *it.0 == Subject::Host);
@@ -236,9 +237,9 @@ fn nearly_full(dataset: &Dataset<'_>) -> Option<Found<'static>> {
             let count = highest(Metric::ConntrackCount);
             let size = highest(Metric::ConntrackMax).filter(|size| *size > 0.0);
             if let Some(share) = count.zip(size).map(|(count, size)| count / size)
-                && fullest.is_none_or(|(most, ..)| share > most)
+                && fullest.as_ref().is_none_or(|(most, ..)| share > *most)
             {
-                fullest = Some((share, host, record.trial));
+                fullest = Some((share, host.clone(), record.trial));
             }
         }
     }

@@ -195,7 +195,7 @@ fn kernels<'h>(hosts: &'h [HostRecord], readings: &Readings<'_>) -> Vec<&'h Host
     }
 }
 
-fn cpus_of<'a>(host: &HostName, readings: &Readings<'a>) -> Vec<&'a Subject> {
+fn cpus_of<'a>(host: &HostName, readings: &'a Readings<'_>) -> Vec<&'a Subject> {
     let subjects = readings.subjects();
     let of_host = subjects.filter(|(_, on)| *on == host);
     let subjects = of_host.map(|(subject, _)| subject);

@@ -8,7 +8,7 @@ use linerate_model::manner::Transport;
 use linerate_model::metric::Metric;
 use linerate_model::run::{HostRecord, Recording, TrialRecord};
 use linerate_model::sample::{End, Subject};
-use linerate_model::samples::{Reading, Samples, edges};
+use linerate_model::samples::{OfTrial, Reading, Samples, edges};
 use linerate_model::{FlowId, HostName, TrialId};
 
 /// What is counted of a flow in 64 bits from its begin on.
@@ -56,9 +56,8 @@ impl Change {
 /// The readings of a subject are unpacked when it is asked for, and kept: who reduces asks for one metric of all subjects
 /// after the other, and there are hundreds.
 pub(crate) struct Readings<'a> {
-    samples: &'a Samples,
-    trial: TrialId,
-    hosts: Vec<&'a HostName>,
+    samples: OfTrial<'a>,
+    hosts: Vec<HostName>,
     /// What is known of the hosts that it is between, by their parts in it.
     records: Cow<'a, [HostRecord]>,
     window_ns: i64,
@@ -81,11 +80,12 @@ struct Unpacked {
 impl<'a> Readings<'a> {
     /// Looks up those of `samples` that are of `trial`, whose window is `window_ns` long.
     pub(crate) fn new(samples: &'a Samples, trial: TrialId, window_ns: u64) -> Self {
-        let mut hosts: Vec<&HostName> = samples.subjects(trial).map(|(host, _)| host).collect();
+        let samples = samples.trial(trial);
+        let mut hosts: Vec<&HostName> = samples.subjects().map(|(host, _)| host).collect();
         hosts.dedup();
+        let hosts = hosts.into_iter().cloned().collect();
         Self {
             samples,
-            trial,
             hosts,
             records: Cow::Borrowed(&[]),
             window_ns: i64::try_from(window_ns).unwrap_or(i64::MAX),
@@ -114,8 +114,8 @@ impl<'a> Readings<'a> {
     }
 
     /// Returns the subjects that were read, with the hosts they were read on.
-    pub(crate) fn subjects(&self) -> impl Iterator<Item = (&'a Subject, &'a HostName)> + use<'a> {
-        let subjects = self.samples.subjects(self.trial);
+    pub(crate) fn subjects(&self) -> impl Iterator<Item = (&Subject, &HostName)> {
+        let subjects = self.samples.subjects();
         subjects.map(|(host, subject)| (subject, host))
     }
 
@@ -123,14 +123,14 @@ impl<'a> Readings<'a> {
     pub(crate) fn flow(&self, flow: FlowId, end: End, metric: Metric) -> Option<Vec<Reading>> {
         let flows = self.flows.get_or_init(|| self.hosts_of_flows());
         let mut hosts = flows.get(&(flow, end))?.iter();
-        hosts.find_map(|at| self.on(self.hosts[*at], &Subject::Flow(flow, end), metric))
+        hosts.find_map(|at| self.on(&self.hosts[*at], &Subject::Flow(flow, end), metric))
     }
 
     fn hosts_of_flows(&self) -> HashMap<(FlowId, End), Vec<usize>> {
         let mut flows: HashMap<_, Vec<usize>> = HashMap::new();
         for (subject, host) in self.subjects() {
             if let Subject::Flow(flow, end) = subject {
-                let at = self.hosts.iter().position(|known| *known == host);
+                let at = self.hosts.iter().position(|known| known == host);
                 flows.entry((*flow, *end)).or_default().extend(at);
             }
         }
@@ -168,7 +168,7 @@ impl<'a> Readings<'a> {
         if let Some(all) = unpacked.of.get(host).and_then(|of| of.get(subject)) {
             return of_metric(all, metric);
         }
-        let all = self.samples.readings(self.trial, host, subject)?;
+        let all = self.samples.readings(host, subject)?;
         let series = of_metric(&all, metric);
         if unpacked.readings > KEPT_READINGS {
             *unpacked = Unpacked::default();
@@ -260,7 +260,7 @@ impl<'a> Readings<'a> {
     /// which spans all.
     pub(crate) fn covered_share(&self) -> Option<f64> {
         let spans = self.subjects().filter_map(|(subject, host)| {
-            let metric = self.samples.first_metric(self.trial, host, subject)?;
+            let metric = self.samples.first_metric(host, subject)?;
             let (begin, end) = self.edges(&self.on(host, subject, metric)?)?;
             Some(end.0 - begin.0)
         });
@@ -305,11 +305,11 @@ impl<'a> Readings<'a> {
 
     /// Returns how many readings of all that was read on `host` lie in the window.
     pub(crate) fn count_of(&self, host: &HostName) -> usize {
-        let subjects = self.samples.subjects(self.trial);
+        let subjects = self.samples.subjects();
         let own = subjects.filter(|(on, _)| *on == host);
         let is_inside =
             |(_, reading): &(Metric, Reading)| (0..=self.window_ns).contains(&reading.0);
-        own.filter_map(|(_, subject)| self.samples.readings(self.trial, host, subject))
+        own.filter_map(|(_, subject)| self.samples.readings(host, subject))
             .map(|all| all.iter().filter(|one| is_inside(one)).count())
             .sum()
     }

@@ -270,9 +270,10 @@ fn says_why(ended: &Ended) {
 fn counts_what_was_sent(recording: &Recording) {
     for trial in recording.trials.iter().filter(|trial| trial.is_valid()) {
         let mut any = false;
-        for (host, subject) in recording.samples.subjects(trial.trial) {
+        let samples = recording.samples.trial(trial.trial);
+        for (host, subject) in samples.subjects() {
             let Subject::Flow(..) = subject else { continue };
-            let all = recording.samples.readings(trial.trial, host, subject);
+            let all = samples.readings(host, subject);
             let all = all.expect("it was listed");
             let of = |metric| {
                 let own = all.iter().filter(move |(other, _)| *other == metric);

@@ -74,6 +74,16 @@ impl Recorder {
         }
     }
 
+    /// Returns the directory of the bundle, if there is one.
+    pub(crate) fn directory(&self) -> Option<&Path> {
+        match self {
+            Self::Bundle(bundle) => Some(bundle.writer.directory()),
+            Self::Memory(_) => None,
+            #[cfg(test)]
+            Self::Afflicted(inner, _) => inner.directory(),
+        }
+    }
+
     /// Returns the trial that was measured last and is on no disk, since that took no more.
     pub fn take_unkept(&mut self) -> Option<TrialEvidence> {
         match self {

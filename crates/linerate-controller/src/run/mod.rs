@@ -373,7 +373,9 @@ impl Execution<'_, '_> {
         }
         let began_ns = self.fleet.clock.now_ns();
         self.trial_began_ns = Some(began_ns);
-        let concluded = trial::drive(self.context, self.fleet, trials, self.audience.watch);
+        let spooling = trial::Spooling::new(self.recorder.directory());
+        let watch = &mut *self.audience.watch;
+        let concluded = trial::drive(self.context, self.fleet, trials, spooling, watch);
         let took_ns = self.fleet.clock.now_ns() - began_ns;
         if let Some(trial) = trials.first() {
             self.pace.note(&trial.timing, took_ns);

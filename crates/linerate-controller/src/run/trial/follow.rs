@@ -9,7 +9,7 @@ use linerate_model::reason::Reason;
 use linerate_model::samples::Samples;
 
 use super::participant::Participant;
-use super::{Attempt, TrafficEnd};
+use super::{Attempt, Spooling, TrafficEnd};
 use crate::event::RunEvent;
 
 /// How long after an interval's end its reading has been made, on all but the busiest hosts.
@@ -54,6 +54,7 @@ impl<'a> Attempt<'a> {
     pub(super) fn follow(
         attempts: &mut [Self],
         begun: Vec<Result<(), Reason>>,
+        mut spooling: Spooling<'_>,
         watch: &mut dyn FnMut(&RunEvent<'_>),
     ) -> Vec<Result<TrafficEnd, Reason>> {
         let with_begun = attempts.iter_mut().zip(begun);
@@ -67,6 +68,9 @@ impl<'a> Attempt<'a> {
             .min()
         {
             look_at(&mut all, look_ns, watch);
+            let attempts = all.iter_mut().map(|one| &mut one.attempt.participants);
+            let gathered = attempts.flatten().map(|one| &mut one.gathered.samples);
+            spooling.relieve(gathered.collect());
         }
         let ended = all.into_iter().map(|one| one.ended);
         ended

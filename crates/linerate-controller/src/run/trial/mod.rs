@@ -30,8 +30,11 @@ mod files;
 mod follow;
 /// A host in a trial, and what it handed over so far.
 mod participant;
+/// What memory has no room for.
+mod spooling;
 
 use participant::Participant;
+pub(super) use spooling::Spooling;
 
 /// Flows of a fleet that begin further apart than one part in so many of the window were not in force together for it: as much
 /// as a host may be late in reading its edge.
@@ -92,6 +95,7 @@ pub(super) fn drive(
     run: RunContext<'_>,
     fleet: &mut Fleet,
     trials: &[Trial],
+    spooling: Spooling<'_>,
     watch: &mut dyn FnMut(&RunEvent<'_>),
 ) -> Vec<Concluded> {
     let mut queued = |host: &HostName, place| watch(&RunEvent::HostQueued { host, place });
@@ -108,7 +112,7 @@ pub(super) fn drive(
     } else {
         Vec::new()
     };
-    let ended = Attempt::follow(&mut attempts, begun, watch);
+    let ended = Attempt::follow(&mut attempts, begun, spooling, watch);
     let all = attempts.iter().flat_map(|attempt| &attempt.participants);
     let uncertainty_ns = Participant::skew_uncertainty(all);
     let mut concluded = Vec::with_capacity(attempts.len());
