@@ -32,9 +32,7 @@ mod reader;
 mod results;
 /// Samples, flows and trials as rows, and back.
 mod rows;
-/// Samples that stay in their files.
-mod shelf;
-/// Samples of trials under way.
+/// Samples that memory has no room for.
 mod spool;
 /// Tables in memory and as Parquet files.
 mod table;

@@ -20,7 +20,7 @@ use crate::events;
 use crate::layout::{EVENTS, PARTIAL, RUN, TableName};
 use crate::rows::trials::StoredTrial;
 use crate::rows::{Odd, captures, flows, format_of, stacks, trials};
-use crate::shelf::{Gathering, Group};
+use crate::spool::Gathering;
 use crate::table::{Table, TableFile};
 
 /// The first format that there was.
@@ -91,15 +91,10 @@ pub fn read(dir: &Path) -> Result<Recording, ReadError> {
     read_table(&place, TableName::Flows, &mut damage, |table, odd| {
         flows::read(table, &mut flows, odd);
     });
-    let mut gathering = Gathering::default();
-    read_groups(
-        &place,
-        TableName::Samples,
-        &mut damage,
-        |group, table, odd| {
-            gathering.take(group, table, odd);
-        },
-    );
+    let mut gathering = Gathering::new(dir);
+    read_table(&place, TableName::Samples, &mut damage, |table, odd| {
+        gathering.take(table, odd);
+    });
     let mut profiles: Vec<TrialProfile> = Vec::new();
     read_table(&place, TableName::Stacks, &mut damage, |table, odd| {
         stacks::read(table, &mut profiles, odd);
@@ -195,24 +190,14 @@ fn twice(stored: &mut Vec<StoredTrial>) -> Option<String> {
     })
 }
 
-/// Passes every readable row of `name` to `take`.
-fn read_table(
-    place: &Place<'_>,
-    name: TableName,
-    damage: &mut Vec<String>,
-    mut take: impl FnMut(&Table, &mut Odd),
-) {
-    read_groups(place, name, damage, |_, table, odd| take(table, odd));
-}
-
-/// Passes the readable rows of every row group of `name` to `take`: the final table's, then those of parts.
+/// Passes every readable row group of `name` to `take`: the final table's, then those of parts.
 ///
 /// A part is that of a trial of the plan, and has rows of no other: there are no more of them than trials.
-fn read_groups(
+fn read_table(
     Place { dir, planned }: &Place<'_>,
     name: TableName,
     damage: &mut Vec<String>,
-    mut take: impl FnMut(Group<'_>, &Table, &mut Odd),
+    mut take: impl FnMut(&Table, &mut Odd),
 ) {
     let mut odd = Odd::new();
     let mut seen = BTreeSet::new();
@@ -223,14 +208,14 @@ fn read_groups(
     });
     let file = dir.join(name.file());
     if file.exists() {
-        read_file(&file, &name.file(), name, damage, |group, table| {
+        read_file(&file, &name.file(), name, damage, |table| {
             seen.extend(
                 table
                     .trials()
                     .iter()
                     .map(|trial| TrialId(trial.cast_unsigned())),
             );
-            take(group, table, &mut odd);
+            take(table, &mut odd);
         });
     } else if !partial.exists() && !name.is_optional() {
         damage.push(format!("{} is missing", name.file()));
@@ -246,10 +231,10 @@ fn read_groups(
             continue;
         }
         let label = format!("{PARTIAL}/{}", name.partial_file(trial));
-        read_file(&path, &label, name, damage, |group, table| {
+        read_file(&path, &label, name, damage, |table| {
             let mut trials = table.trials().iter();
             if trials.all(|of| of.cast_unsigned() == trial.0) {
-                take(group, table, &mut odd);
+                take(table, &mut odd);
             } else {
                 foreign += table.rows() as u64;
             }
@@ -281,7 +266,7 @@ fn read_file(
     label: &str,
     name: TableName,
     damage: &mut Vec<String>,
-    mut take: impl FnMut(Group<'_>, &Table),
+    mut take: impl FnMut(&Table),
 ) {
     let opened = durable::open(path)
         .map_err(|error| error.to_string())
@@ -298,14 +283,13 @@ fn read_file(
             return;
         }
     };
-    for number in 0..file.groups() {
-        let group = Group { path, number };
-        if let Err(error) = file.read_group(number, |table| take(group, &table)) {
+    for group in 0..file.groups() {
+        if let Err(error) = file.read_group(group, |table| take(&table)) {
             damage.push(format!(
                 "{label}: part {} of {} with {} cannot be read ({error})",
-                number + 1,
+                group + 1,
                 file.groups(),
-                number::counted(file.rows_of(number), "row")
+                number::counted(file.rows_of(group), "row")
             ));
         }
     }

@@ -5,6 +5,7 @@
 //! the memory that writing takes, and reading by `linerate report`, against what they may take.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use linerate_model::fleet::{FleetHost, Role};
 use linerate_model::host::Snapshot;
@@ -22,12 +23,15 @@ use linerate_model::setting::Settings;
 use linerate_model::workload::Part;
 use linerate_model::{BitsPerSec, HostName, Nanos, RunId};
 use linerate_plan::{Hosts, PatternAsked, PlanRequest};
-use linerate_store::Writer;
+use linerate_store::{Spool, Writer};
 
 type Failed = Box<dyn std::error::Error>;
 
 /// Time between two readings.
 const INTERVAL_NS: u64 = 100_000_000;
+
+/// Samples of a trial that are kept in memory: as many as the controller keeps of all hosts.
+const HELD_MAX: usize = 20 << 20;
 
 /// What each CPU tells: `/proc/stat` and `/proc/net/softnet_stat`.
 const OF_CPU: [Metric; 12] = [
@@ -87,10 +91,12 @@ fn main() -> Result<(), Failed> {
         seconds: seconds.parse()?,
     };
     let document = asked.document()?;
-    let mut writer = Writer::create(&PathBuf::from(directory), &document)?;
+    let directory = PathBuf::from(directory);
+    let mut writer = Writer::create(&directory, &document)?;
+    let spool = Spool::new(&directory)?;
     let mut rows = 0;
     for trial in &document.plan.trials {
-        let evidence = asked.evidence(trial, &document);
+        let evidence = asked.evidence(trial, &document, &spool)?;
         rows += evidence.samples.len();
         writer.append(&evidence)?;
     }
@@ -151,7 +157,12 @@ impl Asked {
     }
 
     /// Returns what a trial leaves: its flows share a link of 10 Gbit/s.
-    fn evidence(&self, trial: &Trial, document: &RunDocument) -> TrialEvidence {
+    fn evidence(
+        &self,
+        trial: &Trial,
+        document: &RunDocument,
+        spool: &Arc<Spool>,
+    ) -> Result<TrialEvidence, Failed> {
         let hosts = document.hosts_of(trial.id);
         let mut samples = Samples::default();
         let mut flows = Vec::new();
@@ -195,6 +206,9 @@ impl Asked {
                     }
                 }
             }
+            if samples.held() > HELD_MAX {
+                spool.take(&mut samples)?;
+            }
             let moved = bytes_per_s * self.seconds;
             flows.extend(own.into_iter().map(|(flow, end)| FlowRecord {
                 trial: trial.id,
@@ -226,7 +240,7 @@ impl Asked {
                 },
             }));
         }
-        TrialEvidence {
+        Ok(TrialEvidence {
             record: TrialRecord {
                 trial: trial.id,
                 validity: Validity::Valid,
@@ -240,7 +254,7 @@ impl Asked {
             samples,
             profiles: Vec::new(),
             captures: Vec::new(),
-        }
+        })
     }
 }
 
