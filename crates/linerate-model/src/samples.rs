@@ -297,11 +297,8 @@ impl Samples {
         let here = here.into_iter().flatten();
         let here = here.filter(move |(key, _)| is_wanted(&key.2));
         // A host at a time.
-        let elsewhere = match self.shelved.is_empty() {
-            true => BTreeSet::new(),
-            false => self.places(),
-        };
-        let fetched = elsewhere.into_iter().flat_map(|(trial, host)| {
+        let elsewhere = (!self.shelved.is_empty()).then(|| self.places());
+        let fetched = elsewhere.into_iter().flatten().flat_map(|(trial, host)| {
             let own = self.fetched(trial, Some(&host));
             own.subjects.into_iter()
         });
