@@ -899,6 +899,7 @@ fn status(slot: &TrialSlot, from: PollFrom) -> TrialStatus {
     };
     TrialStatus {
         state,
+        at_ns: Some(engine::now_ns()),
         next: from.sample + samples.len(),
         samples,
         flows,

@@ -488,6 +488,9 @@ pub struct PollFrom {
 pub struct TrialStatus {
     /// How far it has come.
     pub state: TrialState,
+    /// When this was put together, on the agent's CLOCK_MONOTONIC; absent where no agent of ours did that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_ns: Option<u64>,
     /// Samples from the number asked for on, 16 384 at the most.
     pub samples: Vec<Sample>,
     /// The number to ask for next.

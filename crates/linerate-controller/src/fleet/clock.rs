@@ -22,6 +22,9 @@ use crate::together::together;
 
 /// By how much two clocks run apart at the most: crystals are right within 50 ppm each.
 const DRIFT_PPM_MAX: i128 = 100;
+/// By how much of the time a clock is slewed at the most, for its rate and for its offset: 500 ppm each (adjtimex(2),
+/// adjtime(3)). What moves further was set.
+const SLEW_PPM_MAX: u64 = 1000;
 /// How long exchanges count as the first ones: those when a host joins are over by then.
 const DRIFT_BASE_NS: u64 = 100_000_000;
 
@@ -75,7 +78,7 @@ impl Clock {
 
 /// The four instants of one exchange.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Exchange {
+pub(crate) struct Exchange {
     /// t1, on our clock.
     pub asked_ns: u64,
     /// t2, on the host's.
@@ -92,6 +95,7 @@ pub(crate) struct ClockFilter {
     bounds: Option<Bounds>,
     /// The narrowest of the first exchanges, which took [`DRIFT_BASE_NS`] at the most: what the drift is read against.
     first: Option<Bounds>,
+    /// By how much it was set, all times together.
     stepped: Option<Nanos>,
 }
 
@@ -106,7 +110,7 @@ struct Bounds {
 
 impl ClockFilter {
     /// Takes up one more exchange. One that took the host longer than us tells nothing.
-    pub(super) fn handle_exchange(&mut self, exchange: Exchange) {
+    pub(crate) fn handle_exchange(&mut self, exchange: Exchange) {
         let new = Bounds::of(exchange);
         if new.most_ns < new.least_ns {
             return;
@@ -131,7 +135,9 @@ impl ClockFilter {
             }
         } else {
             let step_ns = (new.middle_ns() - before.middle_ns()).unsigned_abs();
-            self.stepped = Some(Nanos(u64::try_from(step_ns).unwrap_or(u64::MAX)));
+            let step_ns = u64::try_from(step_ns).unwrap_or(u64::MAX);
+            let before_ns = self.stepped.map_or(0, |stepped| stepped.0);
+            self.stepped = Some(Nanos(before_ns.saturating_add(step_ns)));
             self.bounds = Some(new);
             self.first = Some(new);
         }
@@ -158,6 +164,12 @@ impl ClockFilter {
         let most = per_s(now.most_ns - first.least_ns)?;
         let is_known = most - least < 2 * 1000 * DRIFT_PPM_MAX;
         is_known.then_some([i64::try_from(least).ok()?, i64::try_from(most).ok()?])
+    }
+
+    /// Returns by how much the clock was set since this was last asked, if that is more than it may be slewed in `took`.
+    pub(crate) fn poll_set_in(&mut self, took: Nanos) -> Option<Nanos> {
+        let slewed_ns = took.0 / 1_000_000 * SLEW_PPM_MAX;
+        self.poll_step().filter(|step| step.0 > slewed_ns)
     }
 
     /// Returns by how much the clock was set since this was last asked, if it was.

@@ -20,7 +20,7 @@ mod check;
 mod clock;
 
 pub use check::{Answer, Checked};
-pub(crate) use clock::{Clock, ClockFilter};
+pub(crate) use clock::{Clock, ClockFilter, Exchange};
 
 /// Clock exchanges when a host joins, at the most.
 const EXCHANGES_AT_START: u32 = 16;
@@ -100,7 +100,7 @@ pub struct Member {
     /// Whether it was asked what it has.
     is_surveyed: bool,
     /// What its clock has shown.
-    clock: ClockFilter,
+    pub(crate) clock: ClockFilter,
     /// Whether the run goes on without it.
     is_given_up: bool,
     /// By how much its clock was set before the present trial, if it was.
@@ -410,6 +410,15 @@ impl Fleet {
         }
     }
 
+    /// Takes over what a trial has shown of the clock of `host`.
+    pub(crate) fn take_over_clock(&mut self, host: &HostName, clock: ClockFilter) {
+        let mut members = self.members.iter_mut();
+        if let Some(member) = members.find(|member| member.record.name == *host) {
+            member.record.clock = clock.fit().unwrap_or(member.record.clock);
+            member.clock = clock;
+        }
+    }
+
     /// Returns the hosts, the server first.
     pub fn members(&self) -> &[Member] {
         &self.members
@@ -599,7 +608,7 @@ impl Clock {
             }
             let asked_ns = self.now_ns();
             let reading = agent.clock()?;
-            filter.handle_exchange(clock::Exchange {
+            filter.handle_exchange(Exchange {
                 asked_ns,
                 received_ns: reading.received_ns,
                 sent_ns: reading.sent_ns,

@@ -391,6 +391,7 @@ impl Execution<'_, '_> {
             warm_up,
             is_lasting,
             cut_short,
+            ..
         } = concluded;
         self.over += 1;
         self.context.captures_bytes += captured_bytes(&evidence);

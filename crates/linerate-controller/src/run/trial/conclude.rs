@@ -65,9 +65,16 @@ impl Attempt<'_> {
             Err(why) => (vec![why], None),
         };
         evidence.record.flags.extend(cut_short.clone());
+        let mut clocks = Vec::with_capacity(self.participants.len());
         for mut participant in self.participants {
             evidence.record.flags.extend(flags_of(&participant, volume));
             let (agent, gathered) = (participant.agent, &mut participant.gathered);
+            let took = Nanos(at.stop_ns.saturating_sub(at.start_ns));
+            if let Some(by) = participant.clock.poll_set_in(took) {
+                let host = agent.host().clone();
+                reasons.insert(0, Reason::ClockSet { host, by });
+            }
+            clocks.push((agent.host().clone(), take(&mut participant.clock)));
             // What came together with the failure of another host.
             gathered.samples.append(take(&mut gathered.news));
             evidence.flows.reserve_exact(gathered.flows.len());
@@ -132,6 +139,7 @@ impl Attempt<'_> {
             evidence,
             warm_up: Nanos(at.begin_ns.saturating_sub(at.start_ns)),
             is_lasting,
+            clocks,
             cut_short: cut_short
                 .filter(|_| is_cut_short)
                 .map(|flag| flag.to_string()),

@@ -18,7 +18,7 @@ use linerate_model::{HostName, Nanos};
 use super::RunRequest;
 use super::instants::Instants;
 use crate::event::RunEvent;
-use crate::fleet::Fleet;
+use crate::fleet::{ClockFilter, Fleet};
 
 /// Assignments, flows, instants, start.
 mod begin;
@@ -71,6 +71,8 @@ pub(super) struct Concluded {
     pub warm_up: Nanos,
     /// Whether it would fail again for the same reason.
     pub is_lasting: bool,
+    /// What is known by now of the clocks of its hosts.
+    pub clocks: Vec<(HostName, ClockFilter)>,
     /// Why the run ends with what this trial measured.
     pub cut_short: Option<String>,
 }
@@ -126,6 +128,11 @@ pub(super) fn drive(
         Concluded::in_step(&mut concluded, uncertainty_ns, most);
     }
     fleet.take_over(inventories);
+    for one in &mut concluded {
+        for (host, clock) in one.clocks.drain(..) {
+            fleet.take_over_clock(&host, clock);
+        }
+    }
     concluded
 }
 
