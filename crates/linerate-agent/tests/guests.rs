@@ -155,6 +155,7 @@ fn instants(length_ns: u64) -> StartRequest {
         measure_end_ns: begin_ns + length_ns,
         stop_ns: begin_ns + length_ns,
         skew_ns: 0,
+        trigger: None,
     }
 }
 

@@ -1,5 +1,6 @@
 //! A fleet: hosts by name, how they are reached, and who puts agents there.
 
+use std::net::SocketAddrV4;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -20,12 +21,30 @@ pub struct FleetFile {
     pub port: Option<u16>,
     /// File with the token that the agents know, where they run already.
     pub token_file: Option<PathBuf>,
-    /// How far apart the first payloads of a trial's hosts may be.
-    pub skew_max: Option<Nanos>,
+    /// How its hosts begin at the same moment.
+    pub in_step: InStep,
     /// Who puts agents there.
     pub launch: Launch,
     /// Its hosts, in the order of the file.
     pub hosts: Vec<FleetHost>,
+}
+
+/// How hosts begin at the same moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct InStep {
+    /// How far apart the first payloads of a trial's hosts may be; absent for a tenth of its window.
+    pub skew_max: Option<Nanos>,
+    /// Where the datagram goes that starts them; absent where each host begins at an instant of its clock.
+    pub multicast: Option<Multicast>,
+}
+
+/// A group of hosts that hear one datagram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Multicast {
+    /// Its address and port.
+    pub group: SocketAddrV4,
+    /// Routers that the datagram may pass, and one more.
+    pub ttl: u8,
 }
 
 /// A host of a fleet.

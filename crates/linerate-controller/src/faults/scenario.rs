@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_model::experiment::{Cell, DesignKind, Experiment, Timing};
+use linerate_model::fleet::InStep;
 use linerate_model::plan::{Plan, Trial};
 use linerate_model::response::name;
 use linerate_model::run::{Admission, HostPart};
@@ -342,7 +343,7 @@ fn request(plan: Plan, look_interval: Nanos) -> RunRequest {
         time: None,
         repeats: Repeats::Few,
         every: None,
-        skew_max: None,
+        in_step: InStep::default(),
         first_look: 3,
     }
 }

@@ -1,5 +1,6 @@
 //! The hosts of a run: connecting, admission, inventory, clocks.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -64,6 +65,8 @@ pub struct HostSpec {
     pub link_loss_ppm: Option<u32>,
     /// The groups of a fleet that it belongs to.
     pub groups: Vec<String>,
+    /// The address of its own at which its agent is called; absent where others are on the way.
+    pub control_ip: Option<IpAddr>,
 }
 
 impl HostSpec {
@@ -86,6 +89,7 @@ impl HostSpec {
             lab_link: None,
             link_loss_ppm: None,
             groups: Vec::new(),
+            control_ip: None,
         }
     }
 }

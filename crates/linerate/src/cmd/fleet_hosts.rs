@@ -138,7 +138,11 @@ fn running_spec(
     asked: &HostsAsked,
 ) -> CmdResult<HostSpec> {
     let (agent, control) = hosts::reached(callers, &host.control, asked)?;
-    Ok(spec(at, host, agent, (control.ip(), control.port())))
+    let spec = spec(at, host, agent, (control.ip(), control.port()));
+    Ok(HostSpec {
+        control_ip: Some(control.ip()),
+        ..spec
+    })
 }
 
 /// Returns a host whose agent was launched: it has a token and a certificate of its own.
@@ -164,7 +168,11 @@ fn launched_spec(
         Failure::failed(error).next("name it with `data` in the fleet file")
     })?;
     let http = http.map_err(hosts::agent_failure)?;
-    Ok(spec(at, host, http, (data, agent.payload_port)))
+    let spec = spec(at, host, http, (data, agent.payload_port));
+    Ok(HostSpec {
+        control_ip: own,
+        ..spec
+    })
 }
 
 /// Returns a host for a run: the first is its server by name only, since trials name their own.

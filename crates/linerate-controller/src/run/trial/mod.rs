@@ -30,6 +30,8 @@ mod files;
 mod follow;
 /// A host in a trial, and what it handed over so far.
 mod participant;
+/// A start by multicast.
+mod trigger;
 
 use participant::Participant;
 
@@ -123,6 +125,7 @@ pub(super) fn drive(
     if let Some(trial) = trials.first().filter(|trial| !trial.hosts.is_empty()) {
         let most = run
             .request
+            .in_step
             .skew_max
             .unwrap_or(Nanos(trial.timing.measure.0 / SKEW_PART));
         Concluded::in_step(&mut concluded, uncertainty_ns, most);
