@@ -134,6 +134,7 @@ impl RunRequest {
             cut_short: None,
             server_cpus: self.server_cpus.clone(),
             client_cpus: self.client_cpus.clone(),
+            multicast: self.in_step.multicast.map(|to| to.group),
             plan: self.plan.clone(),
             hosts: fleet.records(),
             left_out: left_out_of(fleet),
