@@ -1,6 +1,6 @@
 //! A fleet: hosts by name, how they are reached, and who puts agents there.
 
-use std::net::SocketAddrV4;
+use std::net::{IpAddr, SocketAddrV4};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -55,11 +55,30 @@ pub struct FleetHost {
     /// `HOST[:PORT]` of its agent, or what its launcher calls it.
     pub control: String,
     /// Addresses of its devices for payload, the first one first; that of its agent where there are none.
-    pub data: Vec<std::net::IpAddr>,
+    pub data: Vec<IpAddr>,
     /// What it may be.
     pub role: Role,
     /// The groups that it belongs to: a rack, a switch, a generation.
     pub groups: Vec<String>,
+}
+
+impl FleetHost {
+    /// Returns what measures of this host: itself, or each of its devices, `n1/1` and `n1/2`, with that address.
+    pub fn devices(&self) -> Vec<Self> {
+        if self.data.len() < 2 {
+            return vec![self.clone()];
+        }
+        let device = |(number, address): (usize, &IpAddr)| {
+            let own = [self.name.to_string(), format!("device {number}")];
+            Self {
+                name: format!("{}/{number}", self.name).as_str().into(),
+                data: vec![*address],
+                groups: self.groups.iter().cloned().chain(own).collect(),
+                ..self.clone()
+            }
+        };
+        (1..).zip(&self.data).map(device).collect()
+    }
 }
 
 /// What a host of a fleet may be in a trial.

@@ -69,7 +69,7 @@ fn run(args: &FleetRunArgs) -> CmdResult {
         .map_err(Failure::usage)?;
     let draft: Draft = linerate_plan::paired(&draft, pairs);
     let mut experiments = meant::of_fleet(args, &fleet, draft, seed)?;
-    let (specs, launched) = FleetHosts::find(&fleet, &experiments.hosts)?.all()?;
+    let (specs, launched) = FleetHosts::find(&fleet, &experiments.hosts)?.all(&fleet)?;
     // What agents said comes into the bundle after the run.
     let directory = bundle::directory(args.out.as_deref(), "fleet", &moment);
     experiments.directory = Some(directory.clone());
