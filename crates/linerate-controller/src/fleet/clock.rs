@@ -95,6 +95,8 @@ pub(crate) struct ClockFilter {
     bounds: Option<Bounds>,
     /// The narrowest of the first exchanges, which took [`DRIFT_BASE_NS`] at the most: what the drift is read against.
     first: Option<Bounds>,
+    /// All bounds since the begin of a trial together, if one has begun.
+    whole: Option<Bounds>,
     /// By how much it was set, all times together.
     stepped: Option<Nanos>,
 }
@@ -141,11 +143,32 @@ impl ClockFilter {
             self.bounds = Some(new);
             self.first = Some(new);
         }
+        self.whole = self.whole.zip(self.bounds).map(|(whole, now)| Bounds {
+            least_ns: whole.least_ns.min(now.least_ns),
+            most_ns: whole.most_ns.max(now.most_ns),
+            at_ns: now.at_ns,
+        });
+    }
+
+    /// Returns the same, which from now on is that of a trial.
+    pub(crate) fn of_trial(&self) -> Self {
+        Self {
+            whole: self.bounds,
+            ..self.clone()
+        }
+    }
+
+    /// Returns between what the offset was during the trial: from one exchange to the next it goes from the one to the other.
+    pub(crate) fn fit_of_trial(&self) -> Option<ClockFit> {
+        self.fit_of(self.whole?)
     }
 
     /// Returns what is known at the instant of the last exchange, if any told something.
-    pub(super) fn fit(&self) -> Option<ClockFit> {
-        let bounds = self.bounds?;
+    pub(crate) fn fit(&self) -> Option<ClockFit> {
+        self.fit_of(self.bounds?)
+    }
+
+    fn fit_of(&self, bounds: Bounds) -> Option<ClockFit> {
         let uncertainty_ns = (bounds.most_ns - bounds.least_ns + 1) / 2;
         Some(ClockFit {
             offset_ns: bounds.middle_ns().clamp(i64::MIN.into(), i64::MAX.into()) as i64,
@@ -363,6 +386,28 @@ mod tests {
             }
             assert!(width < 1_000, "{width} ppb after ten minutes");
         }
+    }
+
+    #[test]
+    fn the_offset_of_a_trial_lies_within_what_was_known_at_each_instant_of_it() {
+        let host = Host {
+            offset_ns: 5_000,
+            drift_ppm: 80.0,
+        };
+        let mut filter = ClockFilter::default();
+        filter.handle_exchange(host.exchange(S, 10_000, 12_000));
+        assert_eq!(filter.fit_of_trial(), None);
+        let mut filter = filter.of_trial();
+        for at_s in 2..20 {
+            filter.handle_exchange(host.exchange(at_s * S, 11_000, 10_000));
+        }
+        let fit = filter.fit_of_trial().expect("exchanges");
+        for at_s in 1..20 {
+            let off_ns = fit.offset_ns.abs_diff(host.offset_at(at_s * S));
+            assert!(off_ns <= fit.uncertainty_ns, "{off_ns} of {fit:?}");
+        }
+        let last = filter.fit().expect("exchanges");
+        assert!(last.uncertainty_ns < 20_000 && fit.uncertainty_ns > 700_000);
     }
 
     #[test]

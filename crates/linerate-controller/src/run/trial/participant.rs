@@ -138,7 +138,7 @@ impl<'a> Participant<'a> {
             assignment,
             round_trip: None,
             warm_up_more: Nanos(0),
-            clock: agent.member.clock.clone(),
+            clock: agent.member.clock.of_trial(),
             gathered: Gathered::default(),
         }
     }
