@@ -87,6 +87,15 @@ pub fn read_fleet(text: &str, origin: &str) -> Result<FleetFile, ReadError> {
         let spot = source.at("host.name", 0..0);
         return Err(spot.wrong(&format!("two hosts are called `{}`", twice.name)));
     }
+    if let (Launch::Slurm(slurm), false) = (&launch, hosts.is_empty())
+        && slurm.nodes.is_some()
+    {
+        let spot = source.at(
+            "slurm.nodes",
+            source.span_in("[slurm]", "nodes").unwrap_or(0..0),
+        );
+        return Err(spot.wrong("`nodes` does nothing with [[host]], each of which is a node"));
+    }
     if hosts.is_empty() && matches!(launch, Launch::Agent | Launch::Ssh(_)) {
         let spot = source.at("host", 0..0);
         return Err(spot.wrong("it has no [[host]]: each has a `name`"));
@@ -130,7 +139,17 @@ fn launch(source: &Source<'_>, file: &RawFleet) -> Result<Launch, ReadError> {
     Ok(match word {
         "agent" => Launch::Agent,
         "ssh" => Launch::Ssh(ssh.clone().unwrap_or_default()),
-        "slurm" => Launch::Slurm(slurm.clone().unwrap_or_default()),
+        "slurm" => {
+            let slurm = slurm.clone().unwrap_or_default();
+            if let Some(nodes) = slurm.nodes {
+                let spot = source.at(
+                    "slurm.nodes",
+                    source.span_in("[slurm]", "nodes").unwrap_or(0..0),
+                );
+                spot.within(nodes as usize, 1, FLEET_HOSTS_MAX)?;
+            }
+            Launch::Slurm(slurm)
+        }
         "kubernetes" => Launch::Kubernetes(kubernetes.clone().unwrap_or_default()),
         other => {
             let span = file.launch.as_ref().map_or(0..0, Spanned::span);
@@ -274,6 +293,18 @@ mod tests {
         check("launch = \"puppet\"\n", 2, "kubernetes");
         check("[ssh]\nuser = \"me\"\n[[host]]\nname = \"a\"\n", 2, "ssh");
         check("[[host]]\nname = \"a\"\nnic = 1\n", 4, "nic");
+        check(
+            "launch = \"slurm\"\n[slurm]\ntime = \"5\"\nnodes = 0\n",
+            5,
+            "10000",
+        );
+        check(
+            "launch = \"slurm\"\n[[host]]\nname = \"a\"\n[slurm]\nnodes = 2\n",
+            6,
+            "nodes",
+        );
+        check("launch = \"slurm\"\n[slurm]\nnode = 2\n", 4, "node");
+        check("launch = \"slurm\"\n[slurm]\nnodes = \"2\"\n", 4, "number");
         check("launch = \"ssh\"\ntoken_file = \"t\"\n", 3, "token_file");
         check("", 1, "[[host]]");
         let newer = read_fleet("format = 9\n", "fleet.toml").unwrap_err();
