@@ -25,7 +25,7 @@ mod together;
 pub use event::{RunEvent, replay};
 pub use fleet::{Answer, Checked, Fleet, FleetError, HostSpec, Inventories, Member};
 pub use launch::{
-    AgentLog, LaunchError, Launched, LaunchedAgent, Launcher, Slurm, Ssh, Unlaunched,
+    AgentLog, Kubernetes, LaunchError, Launched, LaunchedAgent, Launcher, Slurm, Ssh, Unlaunched,
     allocated_nodes,
 };
 pub use record::{Recorder, add};

@@ -24,7 +24,7 @@ pub struct FleetFile {
     pub skew_max: Option<Nanos>,
     /// Who puts agents there.
     pub launch: Launch,
-    /// Its hosts, in the order of the file; none where Slurm chooses them.
+    /// Its hosts, in the order of the file; none where a cluster chooses them.
     pub hosts: Vec<FleetHost>,
 }
 
@@ -145,6 +145,6 @@ pub struct KubernetesLaunch {
     pub image: Option<String>,
     /// The context of `kubectl`.
     pub context: Option<String>,
-    /// Labels of the nodes that it runs on.
+    /// Labels of the nodes that it runs on, where no hosts are named.
     pub node_selector: std::collections::BTreeMap<String, String>,
 }

@@ -63,11 +63,11 @@ pub enum Unlaunched {
     /// It has no room for the program.
     #[error("there is no space for the program")]
     Space,
-    /// Slurm does not give the nodes, whatever the time.
-    #[error("Slurm refuses it")]
+    /// The cluster does not give the nodes, whatever the time.
+    #[error("the cluster refuses it")]
     Refused,
-    /// Slurm has other work for the nodes, or they are down.
-    #[error("Slurm has no such nodes now")]
+    /// The cluster has other work for the nodes, or they are down.
+    #[error("the cluster has no such nodes now")]
     Busy,
     /// The program is not on the node.
     #[error("the program is not there")]

@@ -11,6 +11,7 @@ use linerate_model::fleet::FleetHost;
 use linerate_model::{HostName, hex};
 
 use crate::together::at_most;
+use kubernetes::Pods;
 use process::last_lines;
 
 /// An agent that was put somewhere.
@@ -19,6 +20,8 @@ mod agent;
 mod error;
 /// What keeps an agent.
 mod keeper;
+/// Kubernetes.
+mod kubernetes;
 /// A program that keeps agents: what it says, and its end.
 mod process;
 /// Slurm.
@@ -30,6 +33,7 @@ mod tunnel;
 
 pub use agent::LaunchedAgent;
 pub use error::{LaunchError, Unlaunched};
+pub use kubernetes::Kubernetes;
 pub use slurm::{Slurm, allocated_nodes};
 pub use ssh::Ssh;
 
@@ -42,6 +46,8 @@ pub enum Launcher {
     Ssh(Ssh),
     /// Slurm.
     Slurm(Slurm),
+    /// Kubernetes.
+    Kubernetes(Kubernetes),
 }
 
 /// Hosts, each with its agent or why it has none.
@@ -51,6 +57,7 @@ impl Launcher {
     /// Puts an agent on each of `hosts`, on many at the same time; one where that fails keeps no other from it. Where
     /// there are no hosts, Slurm chooses them.
     pub fn launch(&self, hosts: &[FleetHost]) -> Result<Launched, LaunchError> {
+        let mut pods = None;
         let hosts = match self {
             Self::Ssh(ssh) => {
                 let agents = at_most(ssh.at_once(), hosts, |host| ssh.launch(host));
@@ -58,8 +65,13 @@ impl Launcher {
                 names.zip(agents).collect()
             }
             Self::Slurm(slurm) => slurm.launch(hosts)?,
+            Self::Kubernetes(kubernetes) => {
+                let (agents, of_agents) = kubernetes.launch(hosts)?;
+                pods = Some(of_agents);
+                agents
+            }
         };
-        Ok(Launched { hosts })
+        Ok(Launched { hosts, _pods: pods })
     }
 }
 
@@ -67,6 +79,8 @@ impl Launcher {
 pub struct Launched {
     /// In the fleet's order.
     hosts: Agents,
+    /// What is removed once they are gone.
+    _pods: Option<Pods>,
 }
 
 /// What was heard of an agent that was taken away.

@@ -150,7 +150,21 @@ fn launch(source: &Source<'_>, file: &RawFleet) -> Result<Launch, ReadError> {
             }
             Launch::Slurm(slurm)
         }
-        "kubernetes" => Launch::Kubernetes(kubernetes.clone().unwrap_or_default()),
+        "kubernetes" => {
+            let kubernetes = kubernetes.clone().unwrap_or_default();
+            if kubernetes.image.is_none() {
+                let span = file.launch.as_ref().map_or(0..0, Spanned::span);
+                let spot = source.at("launch", span);
+                return Err(spot.wrong("it needs `image` in [kubernetes]: one with the program"));
+            }
+            if !kubernetes.node_selector.is_empty() && !file.host.is_empty() {
+                let span = source.text.find("node_selector").map_or(0..0, |at| at..at);
+                let spot = source.at("kubernetes.node_selector", span);
+                let message = "`node_selector` does nothing with [[host]], each of which is a node";
+                return Err(spot.wrong(message));
+            }
+            Launch::Kubernetes(kubernetes)
+        }
         other => {
             let span = file.launch.as_ref().map_or(0..0, Spanned::span);
             let allowed = format!("one of `{}`", LAUNCHERS.join("`, `"));
@@ -305,6 +319,13 @@ mod tests {
         );
         check("launch = \"slurm\"\n[slurm]\nnode = 2\n", 4, "node");
         check("launch = \"slurm\"\n[slurm]\nnodes = \"2\"\n", 4, "number");
+        check("launch = \"kubernetes\"\n", 2, "image");
+        check(
+            "launch = \"kubernetes\"\n[kubernetes]\nimage = \"a\"\nnode_selector = {rack = \"a\"}\n\
+             [[host]]\nname = \"a\"\n",
+            5,
+            "node_selector",
+        );
         check("launch = \"ssh\"\ntoken_file = \"t\"\n", 3, "token_file");
         check("", 1, "[[host]]");
         let newer = read_fleet("format = 9\n", "fleet.toml").unwrap_err();

@@ -8,7 +8,7 @@ use anyhow::{Context, anyhow};
 use linerate_agent::api::client::HttpAgent;
 use linerate_agent::tls::Trust;
 use linerate_controller::{
-    HostSpec, LaunchError, Launched, LaunchedAgent, Launcher, Slurm, Ssh, Unlaunched,
+    HostSpec, Kubernetes, LaunchError, Launched, LaunchedAgent, Launcher, Slurm, Ssh, Unlaunched,
     allocated_nodes,
 };
 use linerate_model::HostName;
@@ -85,13 +85,17 @@ impl FleetHosts {
     }
 }
 
-/// Has the hosts of an allocation of Slurm that this process is in be those of `fleet`, where its file names none.
+/// Has the nodes of a cluster be the hosts of `fleet`, where its file names none: those of the allocation of Slurm that
+/// this process is in, or those with the labels that are asked for of Kubernetes.
 pub fn name_nodes(fleet: &mut FleetFile) -> CmdResult<()> {
-    let (Launch::Slurm(slurm), true) = (&fleet.launch, fleet.hosts.is_empty()) else {
-        return Ok(());
+    let (nodes, is_enough) = match &fleet.launch {
+        _ if !fleet.hosts.is_empty() => return Ok(()),
+        Launch::Agent | Launch::Ssh(_) => return Ok(()),
+        Launch::Slurm(slurm) => (allocated_nodes(), slurm.nodes.is_some()),
+        Launch::Kubernetes(launch) => (Kubernetes::new(launch, 0).nodes().map(Some), true),
     };
-    let nodes = allocated_nodes().map_err(|error| unlaunched(&error, &fleet.launch, ""))?;
-    if nodes.is_none() && slurm.nodes.is_none() {
+    let nodes = nodes.map_err(|error| unlaunched(&error, &fleet.launch, ""))?;
+    if nodes.is_none() && !is_enough {
         let error = anyhow!("the fleet file names no hosts, and this is no allocation of Slurm");
         return Err(Failure::usage(error).next(
             "say how many with `nodes` in [slurm], name them with [[host]], or run it within `salloc`",
@@ -162,10 +166,9 @@ fn launcher(fleet: &FleetFile, asked: &HostsAsked) -> CmdResult<Option<Launcher>
             let slurm = slurm.map_err(|error| unlaunched(&error, &fleet.launch, ""))?;
             Ok(Some(Launcher::Slurm(slurm)))
         }
-        Launch::Kubernetes(_) => {
-            let error =
-                anyhow!("`launch` of the fleet file can be \"agent\", \"ssh\" or \"slurm\" so far");
-            Err(Failure::usage(error))
+        Launch::Kubernetes(launch) => {
+            let kubernetes = Kubernetes::new(launch, asked.port);
+            Ok(Some(Launcher::Kubernetes(kubernetes)))
         }
     }
 }
@@ -227,7 +230,8 @@ fn spec(at: usize, host: &FleetHost, agent: HttpAgent, (ip, port): (IpAddr, u16)
 fn unlaunched(error: &LaunchError, by: &Launch, control: &str) -> Failure {
     let next = match by {
         Launch::Slurm(slurm) => next_of_slurm(error, slurm),
-        Launch::Agent | Launch::Ssh(_) | Launch::Kubernetes(_) => next_of_ssh(error, control),
+        Launch::Kubernetes(_) => next_of_kubernetes(error),
+        Launch::Agent | Launch::Ssh(_) => next_of_ssh(error, control),
     };
     Failure::failed(anyhow!(with_causes(error))).maybe(next)
 }
@@ -257,6 +261,23 @@ fn next_of_slurm(error: &LaunchError, slurm: &SlurmLaunch) -> Option<String> {
                 .to_owned(),
         },
     })
+}
+
+fn next_of_kubernetes(error: &LaunchError) -> Option<String> {
+    let next = match error {
+        LaunchError::Start { .. } => "install kubectl on this host",
+        LaunchError::Failed { why, .. } => match why {
+            Unlaunched::Refused => {
+                "have `kubectl auth can-i create pods` answer yes: `context` and `namespace` in [kubernetes] say where"
+            }
+            Unlaunched::Absent => "name an `image` in [kubernetes] that its node can fetch",
+            _ => "look what `kubectl get events` says of that node's pod",
+        },
+        LaunchError::Program { .. } | LaunchError::Tunnel(_) | LaunchError::Token(_) => {
+            return None;
+        }
+    };
+    Some(next.to_owned())
 }
 
 fn next_of_ssh(error: &LaunchError, control: &str) -> Option<String> {
