@@ -1,5 +1,6 @@
 //! A fleet: hosts by name, how they are reached, and who puts agents there.
 
+use std::net::{IpAddr, SocketAddrV4};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -20,12 +21,30 @@ pub struct FleetFile {
     pub port: Option<u16>,
     /// File with the token that the agents know, where they run already.
     pub token_file: Option<PathBuf>,
-    /// How far apart the first payloads of a trial's hosts may be.
-    pub skew_max: Option<Nanos>,
+    /// How its hosts begin at the same moment.
+    pub in_step: InStep,
     /// Who puts agents there.
     pub launch: Launch,
     /// Its hosts, in the order of the file; none where a cluster chooses them.
     pub hosts: Vec<FleetHost>,
+}
+
+/// How hosts begin at the same moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct InStep {
+    /// How far apart the first payloads of a trial's hosts may be; absent for a tenth of its window.
+    pub skew_max: Option<Nanos>,
+    /// Where the datagram goes that starts them; absent where each host begins at an instant of its clock.
+    pub multicast: Option<Multicast>,
+}
+
+/// A group of hosts that hear one datagram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Multicast {
+    /// Its address and port.
+    pub group: SocketAddrV4,
+    /// Routers that the datagram may pass, and one more.
+    pub ttl: u8,
 }
 
 /// A host of a fleet.
@@ -36,11 +55,30 @@ pub struct FleetHost {
     /// `HOST[:PORT]` of its agent, or what its launcher calls it.
     pub control: String,
     /// Addresses of its devices for payload, the first one first; that of its agent where there are none.
-    pub data: Vec<std::net::IpAddr>,
+    pub data: Vec<IpAddr>,
     /// What it may be.
     pub role: Role,
     /// The groups that it belongs to: a rack, a switch, a generation.
     pub groups: Vec<String>,
+}
+
+impl FleetHost {
+    /// Returns what measures of this host: itself, or each of its devices, `n1/1` and `n1/2`, with that address.
+    pub fn devices(&self) -> Vec<Self> {
+        if self.data.len() < 2 {
+            return vec![self.clone()];
+        }
+        let device = |(number, address): (usize, &IpAddr)| {
+            let own = [self.name.to_string(), format!("device {number}")];
+            Self {
+                name: format!("{}/{number}", self.name).as_str().into(),
+                data: vec![*address],
+                groups: self.groups.iter().cloned().chain(own).collect(),
+                ..self.clone()
+            }
+        };
+        (1..).zip(&self.data).map(device).collect()
+    }
 }
 
 /// What a host of a fleet may be in a trial.

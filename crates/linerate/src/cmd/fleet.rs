@@ -70,7 +70,7 @@ fn run(args: &FleetRunArgs) -> CmdResult {
         Some(found) => found,
         None => FleetHosts::find(&mut fleet, &experiments.hosts)?,
     };
-    let (specs, launched) = found.all()?;
+    let (specs, launched) = found.all(&fleet)?;
     // What agents said comes into the bundle after the run.
     let directory = bundle::directory(args.out.as_deref(), "fleet", &moment);
     experiments.directory = Some(directory.clone());

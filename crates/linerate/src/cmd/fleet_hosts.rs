@@ -62,8 +62,9 @@ impl FleetHosts {
         })
     }
 
-    /// Returns the hosts for a run, which needs all of them, and what is to be taken away after it.
-    pub fn all(self) -> CmdResult<(Vec<HostSpec>, Option<Launched>)> {
+    /// Returns the hosts of `fleet` for a run, which needs all of them, each device of its own, and what is to be taken away
+    /// after it.
+    pub fn all(self, fleet: &FleetFile) -> CmdResult<(Vec<HostSpec>, Option<Launched>)> {
         let mut failed = self.hosts.iter().filter(|(_, spec)| spec.is_err());
         let others = failed.clone().skip(1).count();
         if let (Some((host, Err(failure))), 1..) = (failed.next(), others) {
@@ -81,7 +82,30 @@ impl FleetHosts {
                 ..failure
             })
         });
-        Ok((specs.collect::<CmdResult<_>>()?, self.launched))
+        let specs: Vec<HostSpec> = specs.collect::<CmdResult<_>>()?;
+        let with_devices = specs.into_iter().zip(&fleet.hosts);
+        let devices = with_devices.flat_map(|(spec, host)| {
+            let devices = host.devices().into_iter().enumerate();
+            devices.map(move |(at, device)| HostSpec {
+                // Of one host one is the server by name.
+                part: if at == 0 { spec.part } else { HostPart::Client },
+                ..device_spec(&spec, device)
+            })
+        });
+        Ok((devices.collect(), self.launched))
+    }
+}
+
+/// Returns the host `spec` as one of its devices.
+fn device_spec(spec: &HostSpec, device: FleetHost) -> HostSpec {
+    let address = device.data.first().copied();
+    let with = |known: SocketAddr| SocketAddr::new(address.unwrap_or(known.ip()), known.port());
+    HostSpec {
+        name: device.name,
+        groups: device.groups,
+        data_address: spec.data_address.map(with),
+        bind: spec.bind.map(with),
+        ..spec.clone()
     }
 }
 
@@ -181,7 +205,11 @@ fn running_spec(
     asked: &HostsAsked,
 ) -> CmdResult<HostSpec> {
     let (agent, control) = hosts::reached(callers, &host.control, asked)?;
-    Ok(spec(at, host, agent, (control.ip(), control.port())))
+    let spec = spec(at, host, agent, (control.ip(), control.port()));
+    Ok(HostSpec {
+        control_ip: Some(control.ip()),
+        ..spec
+    })
 }
 
 /// Returns a host whose agent was launched: it has a token and a certificate of its own.
@@ -207,7 +235,11 @@ fn launched_spec(
         Failure::failed(error).next("name it with `data` in the fleet file")
     })?;
     let http = http.map_err(hosts::agent_failure)?;
-    Ok(spec(at, host, http, (data, agent.payload_port)))
+    let spec = spec(at, host, http, (data, agent.payload_port));
+    Ok(HostSpec {
+        control_ip: own,
+        ..spec
+    })
 }
 
 /// Returns a host for a run: the first is its server by name only, since trials name their own.

@@ -188,6 +188,45 @@ fn a_host_that_sends_slowly_is_found() {
 }
 
 #[test]
+fn a_datagram_starts_many_hosts_at_the_same_moment() {
+    let _load = alone();
+    let Some(agents) = Agents::up(4, &[]) else {
+        return;
+    };
+    let fleet = agents.path("fleet.toml");
+    let text = std::fs::read_to_string(&fleet).expect("the fleet");
+    let by_datagram = text.replace("format = 1\n", "format = 1\nstart = \"multicast\"\n");
+    std::fs::write(&fleet, by_datagram).expect("the fleet");
+    let (experiment, bundle) = (agents.path("short.toml"), agents.path("incast"));
+    let run = [
+        "run",
+        &experiment,
+        "--pattern",
+        "many-to-one",
+        "-o",
+        &bundle,
+    ];
+    let said = agents.fleet(&run).run();
+    assert!(said.code == 0 || said.code == 3, "{said:?}");
+    let run = std::fs::read_to_string(agents.folder.path().join("incast/run.json"));
+    let group = json(&run.expect("a document"))["multicast"].to_string();
+    assert!(group.contains("239."), "{group}");
+    let report = agents.report("incast");
+    let trials = report["chapters"][0]["trials"].as_array().expect("trials");
+    if trials.iter().all(|trial| !trial["invalid"].is_null()) {
+        return too_busy(&format!("{trials:?}"));
+    }
+    let about = report["about"].to_string();
+    assert!(about.contains(&group.replace('"', "")), "{about}");
+    let tables = report["chapters"][0]["tables"].as_array().expect("tables");
+    let shares = tables
+        .iter()
+        .find(|table| table["title"] == "What each client had");
+    let rows = shares.expect("a table")["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 3, "{rows:?}");
+}
+
+#[test]
 fn a_host_that_dies_costs_its_own_pairs() {
     let _load = alone();
     let Some(mut agents) = Agents::up(4, &[]) else {
