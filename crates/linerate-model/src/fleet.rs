@@ -25,7 +25,7 @@ pub struct FleetFile {
     pub in_step: InStep,
     /// Who puts agents there.
     pub launch: Launch,
-    /// Its hosts, in the order of the file.
+    /// Its hosts, in the order of the file; none where a cluster chooses them.
     pub hosts: Vec<FleetHost>,
 }
 
@@ -141,14 +141,36 @@ pub struct SlurmLaunch {
     pub partition: Option<String>,
     /// The account.
     pub account: Option<String>,
-    /// How many nodes an allocation has, where no hosts are named.
+    /// How many nodes an allocation has that is made, where no hosts are named.
     pub nodes: Option<u32>,
     /// The time limit, as `sbatch --time` takes it.
     pub time: Option<String>,
-    /// Further arguments of `srun` and `sbatch`.
-    pub arguments: Vec<String>,
-    /// The program on the nodes; this one where it says none.
+    /// Further options of an allocation that is made, as `salloc` and `sbatch` take them.
+    pub options: Vec<String>,
+    /// The program on the nodes, or that is copied there; this one where it says none.
     pub program: Option<PathBuf>,
+    /// The directory there that it is copied to; where it says none, the program is there.
+    pub directory: Option<PathBuf>,
+}
+
+impl SlurmLaunch {
+    /// Returns what asks for an allocation of whole nodes, as `salloc` and `sbatch` take it.
+    pub fn allocation(&self) -> Vec<String> {
+        let given = [
+            ("partition", &self.partition),
+            ("account", &self.account),
+            ("time", &self.time),
+        ];
+        let given = given
+            .iter()
+            .filter_map(|(key, value)| Some(format!("--{key}={}", value.as_deref()?)));
+        let whole = ["--exclusive".to_owned()];
+        whole
+            .into_iter()
+            .chain(given)
+            .chain(self.options.iter().cloned())
+            .collect()
+    }
 }
 
 /// How Kubernetes puts agents somewhere.
@@ -161,6 +183,6 @@ pub struct KubernetesLaunch {
     pub image: Option<String>,
     /// The context of `kubectl`.
     pub context: Option<String>,
-    /// Labels of the nodes that it runs on.
+    /// Labels of the nodes that it runs on, where no hosts are named.
     pub node_selector: std::collections::BTreeMap<String, String>,
 }

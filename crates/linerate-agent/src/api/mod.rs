@@ -82,6 +82,9 @@ pub struct Announcement {
     pub port: u16,
     /// The fingerprint of the certificate that it shows.
     pub certificate: String,
+    /// What Slurm calls its host (`SLURMD_NODENAME`, srun(1)), if that started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
 }
 
 /// An agent's answer to a caller that proved to know a token.

@@ -367,9 +367,11 @@ impl Fleet {
         let request = self.request.clone();
         let mut told = None;
         loop {
-            let failed = self.of_each(|member, _| match member.is_sibling {
-                true => Ok(()),
-                false => member.keep_lease(&request),
+            let failed = self.of_each(|member, _| {
+                if member.is_sibling {
+                    return Ok(());
+                }
+                member.keep_lease(&request)
             });
             if !failed.is_empty() {
                 return failed;

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::process::Process;
+use super::keeper::Keeper;
 use super::tunnel::Tunnel;
 
 /// An agent that was put on a host.
@@ -20,7 +20,7 @@ pub struct LaunchedAgent {
     /// The fingerprint of the certificate that it shows.
     pub certificate: String,
     /// What keeps it there.
-    pub(super) process: Process,
+    pub(super) keeper: Keeper,
     /// What carries its requests.
     pub(super) tunnel: Option<Tunnel>,
 }

@@ -112,6 +112,15 @@ pub fn read_fleet(text: &str, origin: &str) -> Result<FleetFile, ReadError> {
         let spot = source.at("host.name", 0..0);
         return Err(spot.wrong(&format!("two hosts are called `{}`", twice.name)));
     }
+    if let (Launch::Slurm(slurm), false) = (&launch, hosts.is_empty())
+        && slurm.nodes.is_some()
+    {
+        let spot = source.at(
+            "slurm.nodes",
+            source.span_in("[slurm]", "nodes").unwrap_or(0..0),
+        );
+        return Err(spot.wrong("`nodes` does nothing with [[host]], each of which is a node"));
+    }
     if hosts.is_empty() && matches!(launch, Launch::Agent | Launch::Ssh(_)) {
         let spot = source.at("host", 0..0);
         return Err(spot.wrong("it has no [[host]]: each has a `name`"));
@@ -191,8 +200,32 @@ fn launch(source: &Source<'_>, file: &RawFleet) -> Result<Launch, ReadError> {
     Ok(match word {
         "agent" => Launch::Agent,
         "ssh" => Launch::Ssh(ssh.clone().unwrap_or_default()),
-        "slurm" => Launch::Slurm(slurm.clone().unwrap_or_default()),
-        "kubernetes" => Launch::Kubernetes(kubernetes.clone().unwrap_or_default()),
+        "slurm" => {
+            let slurm = slurm.clone().unwrap_or_default();
+            if let Some(nodes) = slurm.nodes {
+                let spot = source.at(
+                    "slurm.nodes",
+                    source.span_in("[slurm]", "nodes").unwrap_or(0..0),
+                );
+                spot.within(nodes as usize, 1, FLEET_HOSTS_MAX)?;
+            }
+            Launch::Slurm(slurm)
+        }
+        "kubernetes" => {
+            let kubernetes = kubernetes.clone().unwrap_or_default();
+            if kubernetes.image.is_none() {
+                let span = file.launch.as_ref().map_or(0..0, Spanned::span);
+                let spot = source.at("launch", span);
+                return Err(spot.wrong("it needs `image` in [kubernetes]: one with the program"));
+            }
+            if !kubernetes.node_selector.is_empty() && !file.host.is_empty() {
+                let span = source.text.find("node_selector").map_or(0..0, |at| at..at);
+                let spot = source.at("kubernetes.node_selector", span);
+                let message = "`node_selector` does nothing with [[host]], each of which is a node";
+                return Err(spot.wrong(message));
+            }
+            Launch::Kubernetes(kubernetes)
+        }
         other => {
             let span = file.launch.as_ref().map_or(0..0, Spanned::span);
             let allowed = format!("one of `{}`", LAUNCHERS.join("`, `"));
@@ -357,6 +390,25 @@ mod tests {
         check(&group("239.1.1.1"), 4, "239.1.1.1");
         check("[ssh]\nuser = \"me\"\n[[host]]\nname = \"a\"\n", 2, "ssh");
         check("[[host]]\nname = \"a\"\nnic = 1\n", 4, "nic");
+        check(
+            "launch = \"slurm\"\n[slurm]\ntime = \"5\"\nnodes = 0\n",
+            5,
+            "10000",
+        );
+        check(
+            "launch = \"slurm\"\n[[host]]\nname = \"a\"\n[slurm]\nnodes = 2\n",
+            6,
+            "nodes",
+        );
+        check("launch = \"slurm\"\n[slurm]\nnode = 2\n", 4, "node");
+        check("launch = \"slurm\"\n[slurm]\nnodes = \"2\"\n", 4, "number");
+        check("launch = \"kubernetes\"\n", 2, "image");
+        check(
+            "launch = \"kubernetes\"\n[kubernetes]\nimage = \"a\"\nnode_selector = {rack = \"a\"}\n\
+             [[host]]\nname = \"a\"\n",
+            5,
+            "node_selector",
+        );
         check("launch = \"ssh\"\ntoken_file = \"t\"\n", 3, "token_file");
         check("", 1, "[[host]]");
         let newer = read_fleet("format = 9\n", "fleet.toml").unwrap_err();

@@ -10,6 +10,8 @@ pub mod completions;
 pub mod fleet;
 /// The hosts of a fleet, and agents that are launched for it.
 mod fleet_hosts;
+/// `linerate fleet sbatch`.
+mod fleet_sbatch;
 /// `linerate lab`.
 pub mod lab;
 /// `linerate man`.

@@ -260,3 +260,64 @@ fn a_host_that_dies_costs_its_own_pairs() {
         .count();
     assert!((1..=12).contains(&lost), "{trials:?}");
 }
+
+#[test]
+fn a_batch_script_runs_what_was_typed() {
+    let folder = folder();
+    let fleet = file(
+        &folder,
+        "fleet.toml",
+        "format = 1\nlaunch = \"slurm\"\n[slurm]\npartition = \"net work\"\ntime = \"1:00:00\"\n\
+         options = [\"--qos=high\"]\nprogram = \"/opt/linerate\"\n[[host]]\nname = \"n[1-2]\"\n",
+    );
+    let out = folder.path().join("b").display().to_string();
+    let words = [
+        "fleet",
+        "sbatch",
+        "--print",
+        "--fleet",
+        &fleet,
+        "--pattern",
+        "pairs",
+        "--out",
+        &out,
+    ];
+    let script = linerate(&words).run().done().out;
+    let lines: Vec<&str> = script.lines().collect();
+    for option in [
+        "#SBATCH --nodes=2",
+        "#SBATCH --nodelist=n1,n2",
+        "#SBATCH --exclusive",
+        "#SBATCH '--partition=net work'",
+        "#SBATCH --time=1:00:00",
+        "#SBATCH --qos=high",
+        &format!("#SBATCH --output={out}.log"),
+    ] {
+        assert!(lines.contains(&option), "{option}: {script}");
+    }
+    assert_eq!(lines[0], "#!/bin/sh");
+    let expected =
+        format!("exec /opt/linerate fleet run --fleet {fleet} --pattern pairs --out {out}");
+    assert_eq!(lines.last(), Some(&&*expected));
+
+    let elsewhere = linerate(&words[..7]).run().done().out;
+    let run = elsewhere.lines().last().unwrap_or_default();
+    assert!(
+        run.contains("fleet run --out /") && run.contains(".bundle --fleet"),
+        "a bundle has a place that is known before it is there: {run}"
+    );
+    linerate(&words)
+        .words(&["--between", "a:b"])
+        .run()
+        .failed(2, &["`a`", "no groups"]);
+    file(
+        &folder,
+        "fleet.toml",
+        "format = 1\n[[host]]\nname = \"n[1-2]\"\n",
+    );
+    linerate(&words).run().failed(2, &["slurm"]);
+    file(&folder, "fleet.toml", "format = 1\nlaunch = \"slurm\"\n");
+    linerate(&words).run().failed(2, &["nodes"]);
+    let check = linerate(&["fleet", "check", "--fleet", &fleet]);
+    check.run().failed(2, &["nodes", "salloc"]);
+}
