@@ -2,8 +2,14 @@
 
 use std::net::IpAddr;
 
+use linerate_model::HostName;
+
+use super::error::LaunchError;
 use super::keeper::Keeper;
 use super::tunnel::Tunnel;
+
+/// Hosts, each with its agent or why it has none.
+pub(super) type Agents = Vec<(HostName, Result<LaunchedAgent, LaunchError>)>;
 
 /// An agent that was put on a host.
 pub struct LaunchedAgent {

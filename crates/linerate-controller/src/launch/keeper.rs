@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use super::process::Process;
-use super::slurm::{ended_tasks, said_by};
+use super::tasks::{ended_tasks, said_by};
 
 /// What keeps an agent.
 pub(super) struct Keeper {

@@ -16,17 +16,15 @@ use linerate_model::HostName;
 use linerate_model::fleet::{FleetHost, KubernetesLaunch};
 use serde_json::{Value, json};
 
-use super::agent::LaunchedAgent;
+use super::agent::{Agents, LaunchedAgent};
 use super::error::{LaunchError, Unlaunched, failed};
 use super::keeper::Keeper;
 use super::process::{Heard, Process, last_lines};
-use super::{Agents, announced, new_token};
+use super::start::{START, announced, new_token};
 use crate::together::at_most;
 
 /// How long pods may take to run: their nodes fetch an image of 20 MB.
 const READY: Duration = Duration::from_secs(120);
-/// How long an agent may take to announce itself then.
-const START: Duration = Duration::from_secs(60);
 /// How long a request may take.
 const REQUEST: &str = "--request-timeout=30s";
 /// How long a pod may be there that nobody came for: as long as a run may take.
@@ -34,7 +32,7 @@ const POD_S_MAX: u32 = 24 * 3600;
 /// How long it may take to end once it is removed.
 const END_S: u32 = 5;
 /// Pods that are attached to at the same time, each by a process of `kubectl`, which takes 50 MB.
-const AT_ONCE: usize = 16;
+const PODS_AT_ONCE: usize = 16;
 /// The label that all pods of one launch have.
 const INSTANCE: &str = "app.kubernetes.io/instance";
 
@@ -107,7 +105,7 @@ impl Kubernetes {
             .filter_map(|pod| Some((pod["metadata"]["name"].as_str()?, Pod::of(pod))))
             .collect();
         let hosts: Vec<(usize, &FleetHost)> = hosts.iter().enumerate().collect();
-        let agents = at_most(AT_ONCE, &hosts, |(at, host)| {
+        let agents = at_most(PODS_AT_ONCE, &hosts, |(at, host)| {
             let name = pod_name(&instance, *at);
             (
                 host.name.clone(),

@@ -6,11 +6,11 @@
 
 use std::time::{Duration, Instant};
 
-use linerate_agent::api::{Announcement, PROGRAM};
+use linerate_model::HostName;
 use linerate_model::fleet::FleetHost;
-use linerate_model::{HostName, hex};
 
 use crate::together::at_most;
+use agent::Agents;
 use kubernetes::Pods;
 use process::last_lines;
 
@@ -28,6 +28,10 @@ mod process;
 mod slurm;
 /// OpenSSH.
 mod ssh;
+/// What all do to start an agent.
+mod start;
+/// What `srun` says of its tasks.
+mod tasks;
 /// A port of this host that leads to a host behind others.
 mod tunnel;
 
@@ -49,9 +53,6 @@ pub enum Launcher {
     /// Kubernetes.
     Kubernetes(Kubernetes),
 }
-
-/// Hosts, each with its agent or why it has none.
-type Agents = Vec<(HostName, Result<LaunchedAgent, LaunchError>)>;
 
 impl Launcher {
     /// Puts an agent on each of `hosts`, on many at the same time; one where that fails keeps no other from it. Where
@@ -141,17 +142,4 @@ impl Drop for Launched {
     fn drop(&mut self) {
         self.end();
     }
-}
-
-/// Returns a token for agents that nobody else knows.
-fn new_token() -> Result<String, LaunchError> {
-    let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).map_err(LaunchError::Token)?;
-    Ok(hex::encode(&bytes))
-}
-
-/// Returns what an agent announces in a line, if it does.
-fn announced(line: &str) -> Option<Announcement> {
-    let announcement: Announcement = serde_json::from_str(line).ok()?;
-    (announcement.program == PROGRAM).then_some(announcement)
 }

@@ -6,7 +6,7 @@
 //!    number of its task (`--label`); which node that is the agent announces.
 //! 3. A task that ends keeps no other from going on, and neither does a node that fails.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -16,18 +16,17 @@ use linerate_agent::api::Announcement;
 use linerate_model::HostName;
 use linerate_model::fleet::{FleetHost, SlurmLaunch};
 
-use super::agent::LaunchedAgent;
+use super::agent::{Agents, LaunchedAgent};
 use super::error::{LaunchError, Unlaunched, failed};
 use super::keeper::Keeper;
 use super::process::{Heard, Process, last_lines};
-use super::{Agents, announced, new_token};
+use super::start::{START, announced, new_token};
+use super::tasks::{ended_tasks, labelled, said_of};
 
 /// How long to wait for nodes: somebody looks on. What `linerate fleet sbatch` submits waits for as long as it takes.
 const QUEUE: Duration = Duration::from_secs(300);
-/// How long agents may take once the first one is there.
-const START: Duration = Duration::from_secs(60);
 /// Time between looks for tasks that ended, while no agent announces itself.
-const LOOK: Duration = Duration::from_millis(200);
+const TASKS_LOOK: Duration = Duration::from_millis(200);
 /// The variable that says which allocation a process is in, and that with its nodes (srun(1)).
 const JOB: &str = "SLURM_JOB_ID";
 const NODES: &str = "SLURM_JOB_NODELIST";
@@ -176,7 +175,7 @@ impl Slurm {
         let mut agents = BTreeMap::new();
         let mut until = Instant::now() + self.queue + self.start_within;
         while agents.len() < tasks as usize {
-            match process.hear(until.min(Instant::now() + LOOK)) {
+            match process.hear(until.min(Instant::now() + TASKS_LOOK)) {
                 Heard::Line(line) => {
                     let Some((task, announcement)) =
                         labelled(&line).and_then(|(task, text)| Some((task, announced(text)?)))
@@ -256,50 +255,6 @@ fn nodes_of(scontrol: &Path, list: &str) -> Result<Vec<HostName>, LaunchError> {
     }
     let names = String::from_utf8_lossy(&asked.stdout);
     Ok(names.lines().map(HostName::from).collect())
-}
-
-/// Returns the number of the task that a line is of, and the line without it, where it is one of a task.
-fn labelled(line: &str) -> Option<(u32, &str)> {
-    let (task, text) = line.split_once(": ")?;
-    // It is as wide as the largest.
-    Some((task.trim_start().parse().ok()?, text))
-}
-
-/// Returns the numbers of the tasks that ended badly by what `srun` says.
-pub(super) fn ended_tasks(said: &str) -> BTreeSet<u32> {
-    let endings = said.lines().filter_map(ending);
-    endings.flat_map(|(_, tasks)| tasks).collect()
-}
-
-/// Returns the nodes and the tasks that a line tells the end of: `srun: error: n[1-2]: tasks 0-1: Killed`.
-fn ending(line: &str) -> Option<(&str, Vec<u32>)> {
-    let mut parts = line.strip_prefix("srun: error: ")?.split(": ");
-    let (nodes, numbers) = (parts.next()?, parts.next()?);
-    let numbers = numbers
-        .strip_prefix("task ")
-        .or(numbers.strip_prefix("tasks "))?;
-    let mut tasks = Vec::new();
-    for numbers in numbers.split(',') {
-        let (first, last) = numbers.split_once('-').unwrap_or((numbers, numbers));
-        tasks.extend(first.parse::<u32>().ok()?..=last.parse().ok()?);
-    }
-    Some((nodes, tasks))
-}
-
-/// Returns what a task said, and what `srun` says of its end.
-pub(super) fn said_by(said: &str, task: u32) -> String {
-    let own = said.lines().filter_map(|line| match labelled(line) {
-        Some((of, text)) => (of == task).then_some(text),
-        None => ending(line)?.1.contains(&task).then_some(line),
-    });
-    own.flat_map(|text| [text, "\n"]).collect()
-}
-
-/// Returns what was said of the task on a node, if its end was told by itself.
-fn said_of(said: &str, node: &str) -> Option<String> {
-    let mut endings = said.lines().filter_map(ending);
-    let (_, tasks) = endings.find(|(nodes, _)| *nodes == node)?;
-    Some(said_by(said, *tasks.first()?))
 }
 
 /// Returns what was said by `srun` and by tasks that are no agents.

@@ -24,11 +24,9 @@ use super::agent::LaunchedAgent;
 use super::error::{LaunchError, Unlaunched, failed};
 use super::keeper::Keeper;
 use super::process::{Heard, Process, last_lines};
+use super::start::{START, announced, new_token};
 use super::tunnel::Tunnel;
-use super::{announced, new_token};
 
-/// How long a session may take to have an agent.
-const START: Duration = Duration::from_secs(60);
 /// How long the copy may take: 20 MB at a megabit per second, and as much again.
 const COPY: Duration = Duration::from_secs(320);
 /// Hosts at the same time: each has a process of `ssh`, which has a CPU for 20 ms.

@@ -1,22 +1,15 @@
 //! `linerate fleet`: many hosts that measure with each other.
 
-use std::path::Path;
-
-use anyhow::{Context, anyhow};
 use linerate_controller::{Fleet, HostSpec};
-use linerate_model::fleet::{FleetFile, Launch};
-use linerate_plan::{Draft, PatternAsked};
 
+use super::fleet_file::{draft, read};
 use super::fleet_hosts::FleetHosts;
 use super::lab_fleet::Refused;
-use super::{experiments, fleet_hosts, fleet_sbatch, plan};
+use super::{experiments, fleet_hosts, fleet_sbatch};
 use crate::args::{FleetCheckArgs, FleetCommand, FleetCommandArgs, FleetRunArgs};
-use crate::exit::{CmdResult, Failure};
+use crate::exit::CmdResult;
 use crate::term::fleet::FleetDocument;
 use crate::{bundle, hosts, meant, term};
-
-/// Largest fleet file.
-const FLEET_BYTES_MAX: u64 = 4 << 20;
 
 /// Runs the command.
 pub fn fleet(args: &FleetCommandArgs) -> CmdResult {
@@ -78,52 +71,4 @@ fn run(args: &FleetRunArgs) -> CmdResult {
     let taken = fleet_hosts::take_away(launched, Some(&directory));
     let exit = measured?;
     taken.map(|()| exit)
-}
-
-/// Returns the experiment that was asked for, for the pairs of a fleet whose hosts are known.
-pub(super) fn draft(args: &FleetRunArgs, fleet: &FleetFile, seed: u64) -> CmdResult<Draft> {
-    let draft = match &args.experiment {
-        Some(file) => plan::read(file)?,
-        None => linerate_plan::fleet_look(),
-    };
-    let asked = PatternAsked {
-        pattern: args.pattern,
-        at_once: args.at_once,
-        groups: args.between.clone(),
-        seed,
-    };
-    let pairs = linerate_plan::pairs(&fleet.hosts, &asked)
-        .with_context(|| format!("the fleet of {}", args.fleet.file.display()))
-        .map_err(Failure::usage)?;
-    Ok(linerate_plan::paired(&draft, pairs))
-}
-
-/// Reads a fleet file.
-pub(super) fn read(file: &Path) -> CmdResult<FleetFile> {
-    let unreadable = || format!("cannot read the fleet file {}", file.display());
-    let next = "docs/guide/fleet.md says what it holds; --fleet FILE names another";
-    let unusable = |error: anyhow::Error| Failure::usage(error).next(next);
-    let length = std::fs::metadata(file)
-        .with_context(unreadable)
-        .map_err(unusable)?
-        .len();
-    if length > FLEET_BYTES_MAX {
-        return Err(unusable(anyhow!("{} is larger than 4 MiB", file.display())));
-    }
-    let text = std::fs::read_to_string(file)
-        .with_context(unreadable)
-        .map_err(unusable)?;
-    let fleet = linerate_plan::read_fleet(&text, &file.display().to_string());
-    let mut fleet = fleet.map_err(|error| unusable(error.into()))?;
-    let named = match &mut fleet.launch {
-        Launch::Ssh(ssh) => [ssh.config.as_mut(), ssh.program.as_mut()],
-        Launch::Slurm(slurm) => [slurm.program.as_mut(), None],
-        Launch::Agent | Launch::Kubernetes(_) => [None, None],
-    };
-    // They are named from where the fleet file is.
-    let beside = file.parent().unwrap_or(Path::new(""));
-    for path in named.into_iter().flatten() {
-        *path = beside.join(&path);
-    }
-    Ok(fleet)
 }

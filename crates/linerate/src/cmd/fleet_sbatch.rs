@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, anyhow};
 use linerate_model::fleet::{FleetFile, Launch, SlurmLaunch};
 
-use super::fleet::{draft, read};
+use super::fleet_file::{draft, read};
 use crate::args::FleetSbatchArgs;
 use crate::exit::{CmdResult, Exit, Failure};
 use crate::shell::{quoted, quoted_path};

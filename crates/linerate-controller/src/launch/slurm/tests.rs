@@ -262,32 +262,6 @@ fn what_keeps_all_from_their_agents_is_one_failure() {
 }
 
 #[test]
-fn what_srun_says_of_tasks_is_read() {
-    let check = |line: &str, expected: &[u32]| {
-        let ended: Vec<u32> = ended_tasks(line).into_iter().collect();
-        assert_eq!(ended, expected, "{line}");
-    };
-    check("srun: error: n2: task 1: Killed", &[1]);
-    check(
-        "srun: error: n[1-3,7]: tasks 0-2,6: Exited with exit code 2",
-        &[0, 1, 2, 6],
-    );
-    check("1: srun: error: n2: task 1: Killed", &[]);
-    check("srun: error: Unable to create step for job 7: busy", &[]);
-    check("srun: Force Terminated StepId=12.0", &[]);
-    let said =
-        "srun: error: n2: task 1: Killed\n1: why\n0: fine\nsrun: error: n3: task 2: Killed\n";
-    assert_eq!(
-        said_of(said, "n2").as_deref(),
-        Some("srun: error: n2: task 1: Killed\nwhy\n")
-    );
-    assert_eq!(said_of(said, "n1"), None);
-    assert_eq!(labelled("  7: a: b"), Some((7, "a: b")));
-    assert_eq!(labelled("srun: a"), None);
-    assert_eq!(said_by("1: a\n0: b\nc\n1: d\n", 1), "a\nd\n");
-}
-
-#[test]
 fn the_nodes_of_an_allocation_are_those_that_scontrol_names() {
     let scene = Scene::new(SlurmLaunch::default(), Nodes::Allocated);
     scene.write(
