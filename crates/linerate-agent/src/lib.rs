@@ -35,7 +35,7 @@ mod local;
 /// Locks.
 mod sync;
 /// A datagram that starts trials.
-pub mod trigger;
+mod trigger;
 
 pub use crate::core::{AgentConfig, Core, Lacking, check_here, try_out};
 pub use linerate_engine::{

@@ -31,9 +31,9 @@ use socket2::{Domain, Protocol, Socket, Type};
 const MAGIC: &[u8; 8] = b"linerate";
 const SIGNED_BYTES: usize = MAGIC.len() + size_of::<u64>();
 /// Bytes of a datagram.
-const BYTES: usize = SIGNED_BYTES + 32;
+const DATAGRAM_BYTES: usize = SIGNED_BYTES + 32;
 /// Time between two looks whether the trial is over.
-const LOOK: Duration = Duration::from_millis(50);
+const OVER_LOOK: Duration = Duration::from_millis(50);
 
 /// Where the datagram of a start comes, and what shows that it is the one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -69,7 +69,7 @@ impl TriggerKey {
 
     /// Returns the datagram that says that the start is in `lead_ns`.
     pub fn datagram(&self, lead_ns: u64) -> Vec<u8> {
-        let mut datagram = Vec::with_capacity(BYTES);
+        let mut datagram = Vec::with_capacity(DATAGRAM_BYTES);
         datagram.extend_from_slice(MAGIC);
         datagram.extend_from_slice(&lead_ns.to_be_bytes());
         let tag = hmac::sign(&self.hmac(), &datagram);
@@ -87,7 +87,7 @@ impl TriggerKey {
 }
 
 /// Returns whether a group is of one organisation (RFC 2365): traffic of others is no agent's to ask for.
-pub fn is_scoped(group: Ipv4Addr) -> bool {
+fn is_scoped(group: Ipv4Addr) -> bool {
     group.octets()[0] == 239
 }
 
@@ -132,7 +132,7 @@ impl Armed {
         socket.set_multicast_all_v4(false)?;
         socket.bind(&SocketAddr::from(trigger.group).into())?;
         socket.join_multicast_v4(trigger.group.ip(), &trigger.interface)?;
-        socket.set_read_timeout(Some(LOOK))?;
+        socket.set_read_timeout(Some(OVER_LOOK))?;
         setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;
         Ok(Self {
             socket: socket.into(),
@@ -153,7 +153,7 @@ impl Armed {
     /// Waits for the datagram until `until_ns`, as long as `is_wanted`; returns the instant of the start on this host's clock.
     pub(crate) fn wait(&self, until_ns: u64, is_wanted: impl Fn() -> bool) -> Option<u64> {
         while is_wanted() && now_ns() < until_ns {
-            let mut datagram = [0; BYTES + 1];
+            let mut datagram = [0; DATAGRAM_BYTES + 1];
             let Ok((length, ago_ns)) = self.receive(&mut datagram) else {
                 // The timeout, or a signal.
                 continue;

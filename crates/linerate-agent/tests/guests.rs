@@ -10,9 +10,8 @@ use linerate_agent::Core;
 use linerate_agent::access::Caller;
 use linerate_agent::api::{
     AdmitRequest, Assignment, GroupAssignment, InventoryRequest, LimitsInfo, PollFrom, Refusal,
-    RefusalCode, StartRequest, TrialState,
+    RefusalCode, StartRequest, TrialState, Trigger, TriggerKey,
 };
-use linerate_agent::trigger::{Trigger, TriggerKey};
 use linerate_model::manner::Transport;
 use linerate_model::run::Admission;
 use linerate_model::sample::End;

@@ -23,7 +23,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::tls::client::HandshakeError;
-use crate::trigger::Trigger;
+pub use crate::trigger::{Trigger, TriggerKey};
 
 /// The HTTP client.
 pub mod client;

@@ -4,8 +4,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use linerate_agent::api::StartRequest;
-use linerate_agent::trigger::{Trigger, TriggerKey};
+use linerate_agent::api::{StartRequest, Trigger, TriggerKey};
 use linerate_model::fleet::Multicast;
 use linerate_model::reason::{HostFailure, Reason};
 use socket2::Socket;
