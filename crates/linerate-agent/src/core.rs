@@ -38,8 +38,9 @@ use crate::serve::hello::{Answer, Hello, INSTANCE_BYTES};
 use crate::session::leases::{
     Asking, Disconnection, Ending, GuestTerms, Lease, LeaseError, Leases, Standing, expected_left,
 };
-use crate::session::trial::{SessionError, TrialSession};
+use crate::session::trial::{PREPARE_NS, SessionError, TrialSession};
 use crate::sync::{lock, try_lock};
+use crate::trigger::Armed;
 use capture::{OwnPorts, RunningCapture};
 pub(crate) use flows::CONNECT_DEADLINE;
 use flows::{await_all, connect_all, expected};
@@ -525,6 +526,7 @@ impl Core {
             grant: Mutex::new(grant),
             tuned: Mutex::new(tuned),
             launched: AtomicBool::new(false),
+            armed: AtomicBool::new(false),
             other_end,
             cookie,
             calls,
@@ -620,7 +622,7 @@ impl Core {
     ) -> Result<(), Refusal> {
         let slot = self.startable(lease, trial, at)?;
         slot.wait_while(ARRIVAL_WAIT, TrialState::is_gathering);
-        self.begin(&slot, at)
+        self.begin_or_arm(&slot, at)
     }
 
     /// Does the same, and waits without a thread.
@@ -632,7 +634,7 @@ impl Core {
     ) -> Result<(), Refusal> {
         let slot = self.startable(lease, trial, at)?;
         slot.while_so(ARRIVAL_WAIT, TrialState::is_gathering).await;
-        self.begin(&slot, at)
+        self.begin_or_arm(&slot, at)
     }
 
     /// Returns a trial that may be started at these instants, once its flows are there.
@@ -653,6 +655,47 @@ impl Core {
             return Err(refuse(RefusalCode::BadRequest, error));
         }
         Ok(slot)
+    }
+
+    /// Launches the flows of a trial, or waits for the datagram that starts it; no longer than for flows.
+    fn begin_or_arm(
+        self: &Arc<Self>,
+        slot: &Arc<TrialSlot>,
+        at: &StartRequest,
+    ) -> Result<(), Refusal> {
+        let Some(trigger) = at.trigger else {
+            return self.begin(slot, at);
+        };
+        // A host that joins a group has its network forward what is sent to it.
+        if self.is_guests(&slot.lease) {
+            let error = "a start by multicast needs a token";
+            return Err(refuse(RefusalCode::Limited, error));
+        }
+        if slot.armed.swap(true, Ordering::Relaxed) {
+            let error = "the trial waits for its start already";
+            return Err(refuse(RefusalCode::BadRequest, error));
+        }
+        let armed = Armed::join(&trigger).map_err(|error| {
+            refuse(
+                RefusalCode::BadRequest,
+                linerate_model::reason::with_causes(&error),
+            )
+        })?;
+        let (core, slot, at) = (Arc::clone(self), Arc::clone(slot), *at);
+        let until_ns = at.start_ns.min(engine::now_ns() + PREPARE_NS);
+        let thread = std::thread::Builder::new().name("trigger".to_owned());
+        let spawned = thread.spawn(move || {
+            let begun = match armed.wait(until_ns, || !slot.is_over()) {
+                Some(start_ns) => core.begin(&slot, &at.beginning_at(start_ns)),
+                None => Err(refuse(RefusalCode::Late, Armed::unheard(&trigger))),
+            };
+            if let Err(refusal) = begun {
+                slot.fail(&refusal.error);
+                core.trial_over(&slot);
+            }
+        });
+        let no_thread = |error| refuse(RefusalCode::Internal, format!("no thread: {error}"));
+        spawned.map(drop).map_err(no_thread)
     }
 
     /// Launches the flows of a trial.
@@ -899,6 +942,7 @@ fn status(slot: &TrialSlot, from: PollFrom) -> TrialStatus {
     };
     TrialStatus {
         state,
+        at_ns: Some(engine::now_ns()),
         next: from.sample + samples.len(),
         samples,
         flows,

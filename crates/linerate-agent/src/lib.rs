@@ -34,6 +34,8 @@ pub mod tls;
 mod local;
 /// Locks.
 mod sync;
+/// A datagram that starts trials.
+mod trigger;
 
 pub use crate::core::{AgentConfig, Core, Lacking, check_here, try_out};
 pub use linerate_engine::{

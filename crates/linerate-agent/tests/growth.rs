@@ -102,6 +102,7 @@ fn measure(number: u32, serving: &Serving) {
         measure_end_ns: start_ns + 20_000_000,
         stop_ns: start_ns + 20_000_000,
         skew_ns: 0,
+        trigger: None,
     };
     let begun = agents.iter().zip(&leases);
     let begun: Vec<bool> = begun

@@ -3,14 +3,14 @@
 #[path = "common/plain.rs"]
 mod plain;
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddrV4};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use linerate_agent::Core;
 use linerate_agent::access::Caller;
 use linerate_agent::api::{
     AdmitRequest, Assignment, GroupAssignment, InventoryRequest, LimitsInfo, PollFrom, Refusal,
-    RefusalCode, StartRequest, TrialState,
+    RefusalCode, StartRequest, TrialState, Trigger, TriggerKey,
 };
 use linerate_model::manner::Transport;
 use linerate_model::run::Admission;
@@ -155,7 +155,67 @@ fn instants(length_ns: u64) -> StartRequest {
         measure_end_ns: begin_ns + length_ns,
         stop_ns: begin_ns + length_ns,
         skew_ns: 0,
+        trigger: None,
     }
+}
+
+/// A host that joins a group has its network forward what is sent there.
+#[test]
+fn a_datagram_starts_trials_of_those_with_a_token() {
+    let core = plain::core(LimitsInfo::default());
+    let key = TriggerKey::new([3; 32]);
+    let trigger = |group: [u8; 4]| Trigger {
+        group: SocketAddrV4::new(group.into(), 5202),
+        interface: Ipv4Addr::LOCALHOST,
+        key,
+    };
+    let at = |group, length_ns| StartRequest {
+        trigger: Some(trigger(group)),
+        ..instants(length_ns)
+    };
+    let scoped = [239, 255, 76, 82];
+    let refused = |caller: &Caller, network, at: StartRequest, code| {
+        let lease = admit(&core, caller, v6(network, 0), Admission::Shared).unwrap();
+        core.prepare(caller, &lease, assignment(0, 1, places()))
+            .unwrap();
+        let refusal = core.start(&lease, TrialId(0), &at).unwrap_err();
+        assert_eq!(refusal.code, code, "{}", refusal.error);
+    };
+    refused(&guest(), 0, at(scoped, 50_000_000), RefusalCode::Limited);
+    let trusted = Caller::Trusted;
+    refused(&trusted, 1, at([224, 0, 0, 1], 1), RefusalCode::BadRequest);
+    refused(&trusted, 2, at([10, 0, 0, 1], 1), RefusalCode::BadRequest);
+
+    let lease = admit(&core, &trusted, v6(3, 0), Admission::Shared).unwrap();
+    let ended = |trial| {
+        let began = std::time::Instant::now();
+        loop {
+            let poll = core.poll_trial(&lease, TrialId(trial), PollFrom::default());
+            let state = poll.unwrap().state;
+            if state.is_over() {
+                return state;
+            }
+            assert!(began.elapsed().as_secs() < 20, "{state:?}");
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+    };
+    let start = |trial| {
+        core.prepare(&trusted, &lease, assignment(trial, 1, places()))
+            .unwrap();
+        core.start(&lease, TrialId(trial), &at(scoped, 50_000_000))
+            .unwrap();
+        let again = core.start(&lease, TrialId(trial), &at(scoped, 50_000_000));
+        assert_eq!(again.unwrap_err().code, RefusalCode::BadRequest);
+    };
+    // Nobody says when.
+    start(1);
+    assert!(matches!(ended(1), TrialState::Failed { .. }));
+    start(2);
+    let sender = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::DGRAM, None).unwrap();
+    sender.set_multicast_if_v4(&Ipv4Addr::LOCALHOST).unwrap();
+    let to = std::net::SocketAddr::from(trigger(scoped).group).into();
+    sender.send_to(&key.datagram(20_000_000), &to).unwrap();
+    assert_eq!(ended(2), TrialState::Finished);
 }
 
 #[test]

@@ -77,6 +77,7 @@ fn run(agents: [(&LocalAgent, &str); 2]) -> [Vec<FlowOutcome>; 2] {
         measure_end_ns: start_ns + 60_000_000,
         stop_ns: start_ns + 60_000_000,
         skew_ns: 0,
+        trigger: None,
     };
     for (agent, lease) in agents {
         agent.start(lease, TrialId(0), &at).unwrap();

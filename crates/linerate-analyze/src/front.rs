@@ -6,9 +6,11 @@ use linerate_model::lab_link::full_queue_time;
 use linerate_model::number::counted;
 use linerate_model::plan::LeftOut;
 use linerate_model::run::{HostPart, HostRecord, RunDocument};
+use linerate_model::unit::Unit;
 use linerate_model::workload::Workload;
-use linerate_model::{BitsPerSec, Bytes, Nanos};
+use linerate_model::{BitsPerSec, Bytes, Nanos, TrialId};
 
+use crate::compare::interval::median;
 use crate::dataset::Dataset;
 use crate::words;
 
@@ -85,11 +87,41 @@ pub(crate) fn about(dataset: &Dataset<'_>) -> Vec<(String, String)> {
             format!("server {server}, clients {clients}"),
         ));
     }
+    about.extend(start(dataset).map(|told| ("Start".to_owned(), told)));
     about.push((
         "Seed of the order".to_owned(),
         document.plan.seed.to_string(),
     ));
     about
+}
+
+/// Returns how near to one instant the hosts of a fleet began.
+fn start(dataset: &Dataset<'_>) -> Option<String> {
+    let document = &dataset.recording.document;
+    let is_of_fleet = |trial: TrialId| {
+        let planned = document.plan.trial(trial);
+        planned.is_some_and(|trial| !trial.hosts.is_empty())
+    };
+    let records = dataset.recording.trials.iter();
+    let valid = records.filter(|record| record.is_valid() && is_of_fleet(record.trial));
+    let (mut skews, uncertain): (Vec<f64>, Vec<u64>) = valid
+        .filter_map(|record| {
+            let uncertain = record.start_skew_uncertainty_ns.unwrap_or(0);
+            Some((record.start_skew_ns? as f64, uncertain))
+        })
+        .unzip();
+    let time = |ns: f64| Unit::Nanoseconds.display(ns);
+    let worst = skews.iter().copied().max_by(f64::total_cmp)?;
+    let by = match document.multicast {
+        Some(group) => format!("by a datagram to {group}"),
+        None => "at an instant of their clocks".to_owned(),
+    };
+    Some(format!(
+        "{by}; first payloads within {} of each other ({} in the median), known to ± {}",
+        time(worst),
+        time(median(&mut skews)?),
+        time(*uncertain.iter().max()? as f64)
+    ))
 }
 
 fn trials(dataset: &Dataset<'_>) -> String {

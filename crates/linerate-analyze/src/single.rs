@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use linerate_model::analysis::HostCounters;
 use linerate_model::capture::TrialCapture;
 use linerate_model::compared::Compared;
+use linerate_model::datagram::Transit;
 use linerate_model::finding::{Caution, Finding, FindingKind, Trust, TrustLevel};
 use linerate_model::flag::TrialFlag;
 use linerate_model::limiter::Limiter;
@@ -23,7 +24,7 @@ use linerate_model::sample::{End, FLOWS_IN_FULL};
 use linerate_model::setting::Settings;
 use linerate_model::shortfall::{ConnectionCount, RequestCount};
 use linerate_model::unit::Unit;
-use linerate_model::workload::{Part, Workload};
+use linerate_model::workload::{Direction, Part, Workload};
 use linerate_model::{Nanos, TrialId};
 use serde::{Serialize, Serializer};
 
@@ -208,6 +209,9 @@ pub struct SingleTrial<'a> {
     pub start_skew_us: Option<f64>,
     /// How well that is known.
     pub start_skew_uncertainty_us: Option<f64>,
+    /// How long datagrams were on their way, each direction for itself.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub one_way: Vec<OneWay>,
     /// Every response by name; the unit is at the end of the name.
     pub responses: BTreeMap<String, f64>,
     /// Of datagrams: queueing disciplines of the sending hosts that dropped packets, the one with the
@@ -226,6 +230,23 @@ pub struct SingleTrial<'a> {
     /// What each host captured, if that was asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub captures: Vec<TrialCapture>,
+}
+
+/// How long the datagrams of one direction were on their way.
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct OneWay {
+    /// Which direction.
+    pub direction: Direction,
+    /// Whether it is known better than by its own size. Where it is not, the numbers say so by `uncertainty_us` alone.
+    pub known: bool,
+    /// The shortest.
+    pub shortest_us: f64,
+    /// The mean of all flows.
+    pub mean_us: f64,
+    /// The longest.
+    pub longest_us: f64,
+    /// By how much all of these may be off: as much as the clocks of the two hosts leave open.
+    pub uncertainty_us: f64,
 }
 
 /// What the document of a measurement shows.
@@ -608,6 +629,7 @@ fn trial(recording: &Recording, outcome: Outcome, shown: Shown) -> SingleTrial<'
         start_skew_uncertainty_us: record
             .and_then(|record| record.start_skew_uncertainty_ns)
             .map(microseconds),
+        one_way: one_way(recording, outcome.trial),
         responses: outcome
             .responses
             .into_iter()
@@ -634,6 +656,36 @@ fn trial(recording: &Recording, outcome: Outcome, shown: Shown) -> SingleTrial<'
             .cloned()
             .collect(),
     }
+}
+
+fn one_way(recording: &Recording, trial: TrialId) -> Vec<OneWay> {
+    let of = |(direction, end)| {
+        let receivers = recording.flows_of(trial).filter(|flow| flow.end == end);
+        let transits: Vec<Transit> = receivers
+            .filter_map(|flow| flow.datagrams.as_ref()?.transit)
+            .collect();
+        let us = |ns: i64| ns as f64 / 1e3;
+        let uncertainty_ns = transits.iter().map(|it| it.uncertainty_ns).max()??;
+        let whole = Transit {
+            shortest_ns: transits.iter().map(|it| it.shortest_ns).min()?,
+            mean_ns: transits.iter().map(|it| it.mean_ns).sum::<i64>() / transits.len() as i64,
+            longest_ns: transits.iter().map(|it| it.longest_ns).max()?,
+            uncertainty_ns: Some(uncertainty_ns),
+        };
+        Some(OneWay {
+            direction,
+            known: whole.is_known(),
+            shortest_us: us(whole.shortest_ns),
+            mean_us: us(whole.mean_ns),
+            longest_us: us(whole.longest_ns),
+            uncertainty_us: uncertainty_ns as f64 / 1e3,
+        })
+    };
+    let ways = [
+        (Direction::ToServer, End::Server),
+        (Direction::FromServer, End::Client),
+    ];
+    ways.into_iter().filter_map(of).collect()
 }
 
 fn incoming(recording: &Recording, flow: &FlowRecord) -> SingleIncoming {

@@ -24,7 +24,10 @@ mod together;
 
 pub use event::{RunEvent, replay};
 pub use fleet::{Answer, Checked, Fleet, FleetError, HostSpec, Inventories, Member};
-pub use launch::{AgentLog, LaunchError, Launched, LaunchedAgent, Launcher, Ssh, Unlaunched};
+pub use launch::{
+    AgentLog, Kubernetes, LaunchError, Launched, LaunchedAgent, Launcher, Slurm, Ssh, Unlaunched,
+    allocated_nodes,
+};
 pub use record::{Recorder, add};
 pub use run::{Audience, Judgement, Placing, Repeats, RunError, RunRequest, WarmUp, execute};
 

@@ -45,8 +45,48 @@ pub struct Datagrams {
     /// Jitter of the arrivals at the end, RFC 3550 6.4.1: a running mean of the difference in
     /// transit time of two datagrams.
     pub jitter_ns: Option<u64>,
+    /// How long those that were received inside the measured window were on their way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transit: Option<Transit>,
     /// Time between two send calls, inside the measured window.
     pub departures: Option<Histogram>,
+}
+
+/// How long datagrams were on their way, in one direction: from the stamp of their sender to the call that received them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Transit {
+    /// The shortest.
+    pub shortest_ns: i64,
+    /// The mean.
+    pub mean_ns: i64,
+    /// The longest.
+    pub longest_ns: i64,
+    /// By how much all of them may be off, since two hosts have two clocks. Absent as an agent says it, which knows nothing of
+    /// the other's clock: these are then the differences of what both read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uncertainty_ns: Option<u64>,
+}
+
+impl Transit {
+    /// Returns the same where the receiver's clock is `ahead_ns` ahead of the sender's, to within `uncertainty_ns`.
+    pub fn with_clocks(self, ahead_ns: i64, uncertainty_ns: u64) -> Self {
+        let less = |ns: i64| ns.saturating_sub(ahead_ns);
+        Self {
+            shortest_ns: less(self.shortest_ns),
+            mean_ns: less(self.mean_ns),
+            longest_ns: less(self.longest_ns),
+            uncertainty_ns: Some(uncertainty_ns),
+        }
+    }
+
+    /// Returns whether the mean is known better than by its own size.
+    pub fn is_known(&self) -> bool {
+        let mean_ns = u64::try_from(self.mean_ns).ok();
+        mean_ns
+            .zip(self.uncertainty_ns)
+            .is_some_and(|(mean, by)| by < mean)
+    }
 }
 
 impl Datagrams {

@@ -1,5 +1,6 @@
 //! A fleet: hosts by name, how they are reached, and who puts agents there.
 
+use std::net::{IpAddr, SocketAddrV4};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -20,12 +21,30 @@ pub struct FleetFile {
     pub port: Option<u16>,
     /// File with the token that the agents know, where they run already.
     pub token_file: Option<PathBuf>,
-    /// How far apart the first payloads of a trial's hosts may be.
-    pub skew_max: Option<Nanos>,
+    /// How its hosts begin at the same moment.
+    pub in_step: InStep,
     /// Who puts agents there.
     pub launch: Launch,
-    /// Its hosts, in the order of the file.
+    /// Its hosts, in the order of the file; none where a cluster chooses them.
     pub hosts: Vec<FleetHost>,
+}
+
+/// How hosts begin at the same moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct InStep {
+    /// How far apart the first payloads of a trial's hosts may be; absent for a tenth of its window.
+    pub skew_max: Option<Nanos>,
+    /// Where the datagram goes that starts them; absent where each host begins at an instant of its clock.
+    pub multicast: Option<Multicast>,
+}
+
+/// A group of hosts that hear one datagram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Multicast {
+    /// Its address and port.
+    pub group: SocketAddrV4,
+    /// Routers that the datagram may pass, and one more.
+    pub ttl: u8,
 }
 
 /// A host of a fleet.
@@ -36,11 +55,30 @@ pub struct FleetHost {
     /// `HOST[:PORT]` of its agent, or what its launcher calls it.
     pub control: String,
     /// Addresses of its devices for payload, the first one first; that of its agent where there are none.
-    pub data: Vec<std::net::IpAddr>,
+    pub data: Vec<IpAddr>,
     /// What it may be.
     pub role: Role,
     /// The groups that it belongs to: a rack, a switch, a generation.
     pub groups: Vec<String>,
+}
+
+impl FleetHost {
+    /// Returns what measures of this host: itself, or each of its devices, `n1/1` and `n1/2`, with that address.
+    pub fn devices(&self) -> Vec<Self> {
+        if self.data.len() < 2 {
+            return vec![self.clone()];
+        }
+        let device = |(number, address): (usize, &IpAddr)| {
+            let own = [self.name.to_string(), format!("device {number}")];
+            Self {
+                name: format!("{}/{number}", self.name).as_str().into(),
+                data: vec![*address],
+                groups: self.groups.iter().cloned().chain(own).collect(),
+                ..self.clone()
+            }
+        };
+        (1..).zip(&self.data).map(device).collect()
+    }
 }
 
 /// What a host of a fleet may be in a trial.
@@ -103,14 +141,36 @@ pub struct SlurmLaunch {
     pub partition: Option<String>,
     /// The account.
     pub account: Option<String>,
-    /// How many nodes an allocation has, where no hosts are named.
+    /// How many nodes an allocation has that is made, where no hosts are named.
     pub nodes: Option<u32>,
     /// The time limit, as `sbatch --time` takes it.
     pub time: Option<String>,
-    /// Further arguments of `srun` and `sbatch`.
-    pub arguments: Vec<String>,
-    /// The program on the nodes; this one where it says none.
+    /// Further options of an allocation that is made, as `salloc` and `sbatch` take them.
+    pub options: Vec<String>,
+    /// The program on the nodes, or that is copied there; this one where it says none.
     pub program: Option<PathBuf>,
+    /// The directory there that it is copied to; where it says none, the program is there.
+    pub directory: Option<PathBuf>,
+}
+
+impl SlurmLaunch {
+    /// Returns what asks for an allocation of whole nodes, as `salloc` and `sbatch` take it.
+    pub fn allocation(&self) -> Vec<String> {
+        let given = [
+            ("partition", &self.partition),
+            ("account", &self.account),
+            ("time", &self.time),
+        ];
+        let given = given
+            .iter()
+            .filter_map(|(key, value)| Some(format!("--{key}={}", value.as_deref()?)));
+        let whole = ["--exclusive".to_owned()];
+        whole
+            .into_iter()
+            .chain(given)
+            .chain(self.options.iter().cloned())
+            .collect()
+    }
 }
 
 /// How Kubernetes puts agents somewhere.
@@ -123,6 +183,6 @@ pub struct KubernetesLaunch {
     pub image: Option<String>,
     /// The context of `kubectl`.
     pub context: Option<String>,
-    /// Labels of the nodes that it runs on.
+    /// Labels of the nodes that it runs on, where no hosts are named.
     pub node_selector: std::collections::BTreeMap<String, String>,
 }

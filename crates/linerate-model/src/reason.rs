@@ -105,6 +105,13 @@ pub enum Reason {
         /// What was allowed.
         most: Nanos,
     },
+    /// A host's clock was set, or ran away, while it went on.
+    ClockSet {
+        /// The host.
+        host: HostName,
+        /// By how much.
+        by: Nanos,
+    },
     /// Its flows were not in force as one level.
     Unshared(Unshared),
     /// Of exchanges, none ended within the window.
@@ -392,6 +399,12 @@ impl fmt::Display for Reason {
                 f,
                 "its flows began at least {least} apart, more than {most}"
             ),
+            Self::ClockSet { host, by } => {
+                write!(
+                    f,
+                    "the clock of {host} was set by {by}, or ran away, during it"
+                )
+            }
             Self::NoExchange => f.write_str("not one transaction ended within the window"),
             Self::Superseded { why, by } => write!(f, "{why}; trial {} replaces it", by.0),
         }

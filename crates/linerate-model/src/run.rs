@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::net::SocketAddrV4;
 use std::ops::Deref;
 
 use serde::{Deserialize, Serialize};
@@ -234,6 +235,9 @@ pub struct RunDocument {
     /// CPUs that every client's workers were pinned to, in turn; empty when they were not.
     #[serde(default)]
     pub client_cpus: Vec<u32>,
+    /// Where the datagram went that started the hosts of each round; absent where each began at an instant of its clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub multicast: Option<SocketAddrV4>,
     /// The hosts, the server first.
     pub hosts: Vec<HostRecord>,
     /// What could not be measured, found while running.
@@ -521,6 +525,7 @@ impl RunDocument {
             plan,
             server_cpus: Vec::new(),
             client_cpus: Vec::new(),
+            multicast: None,
             hosts: Vec::new(),
             left_out: Vec::new(),
         }

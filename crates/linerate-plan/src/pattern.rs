@@ -8,6 +8,9 @@
 //!    other way: 2(n − 1) rounds of n/2 pairs, or 2n of (n − 1)/2 where n is odd. At once it is one round.
 //! 4. *racks*: each host of one group with each of the other, in as many rounds as the larger group has hosts.
 //! 5. *bisection*: the first half of the hosts with the second, both ways, in one round: what crosses the middle.
+//!
+//! Of hosts with several devices the first meets the first of others, the second the second: the pattern is that of each of
+//! these, and their rounds go on at the same time. Where all meet one it is the first of each.
 
 use linerate_model::HostName;
 use linerate_model::experiment::{DesignKind, Factor, Level};
@@ -75,6 +78,29 @@ fn named(groups: &[String]) -> String {
 /// Returns the pairs of `hosts` that `asked` stands for; those of [`Pattern::ManyToOne`] and [`Pattern::OneToMany`] are the
 /// clients of one trial, in one round.
 pub fn pairs(hosts: &[FleetHost], asked: &PatternAsked) -> Result<Pairs, PatternError> {
+    let pattern = asked.pattern;
+    let all: Vec<Vec<FleetHost>> = hosts.iter().map(FleetHost::devices).collect();
+    let with_device = |device: usize| {
+        let own = all.iter().filter_map(|devices| devices.get(device));
+        own.cloned().collect::<Vec<_>>()
+    };
+    let mut rounds = rounds_of(&with_device(0), asked)?;
+    let meets_one = matches!(pattern, Pattern::ManyToOne | Pattern::OneToMany);
+    let most = all.iter().map(Vec::len).max().unwrap_or(0);
+    // A device that few have may have nobody to meet.
+    let others = (1..most).filter(|_| !meets_one);
+    let others = others.filter_map(|device| rounds_of(&with_device(device), asked).ok());
+    for of_device in others {
+        rounds.resize_with(rounds.len().max(of_device.len()), Vec::new);
+        for (round, own) in rounds.iter_mut().zip(of_device) {
+            round.extend(own);
+        }
+    }
+    Ok(Pairs { pattern, rounds })
+}
+
+/// Returns the rounds in which `hosts` meet as `asked`.
+fn rounds_of(hosts: &[FleetHost], asked: &PatternAsked) -> Result<Vec<Vec<Pair>>, PatternError> {
     let pattern = asked.pattern;
     let few = |needs, found| PatternError::TooFew {
         pattern: pattern.word(),
@@ -201,7 +227,7 @@ pub fn pairs(hosts: &[FleetHost], asked: &PatternAsked) -> Result<Pairs, Pattern
     if asked.at_once {
         rounds = vec![rounds.concat()];
     }
-    Ok(Pairs { pattern, rounds })
+    Ok(rounds)
 }
 
 /// Returns the hosts but those that are only `other`.
@@ -321,6 +347,32 @@ mod tests {
         round
             .iter()
             .all(|pair| seen.insert(&pair.from) && seen.insert(&pair.to))
+    }
+
+    #[test]
+    fn devices_meet_those_of_their_number_at_the_same_time() {
+        let mut hosts = fleet(4);
+        for (at, host) in (1_u8..).zip(&mut hosts) {
+            host.data = (0..if at == 4 { 1 } else { 2 })
+                .map(|device| std::net::Ipv4Addr::new(10, device, 0, at).into())
+                .collect();
+        }
+        let mesh = pairs(&hosts, &asked(Pattern::Mesh)).unwrap();
+        assert!(mesh.rounds.iter().all(|round| is_once_a_round(round)));
+        let of = |device: &str| {
+            let own = mesh.all().filter(|pair| pair.from.0.ends_with(device));
+            own.inspect(|pair| assert!(pair.to.0.ends_with(device) || pair.to.0 == "n3".into()))
+                .count()
+        };
+        // The fourth has one device, which is its first.
+        assert_eq!((of("/1"), of("/2"), mesh.all().count()), (9, 6, 18));
+        assert_eq!(
+            mesh.rounds.len(),
+            6,
+            "rounds of both go on at the same time"
+        );
+        let incast = pairs(&hosts, &asked(Pattern::ManyToOne)).unwrap();
+        assert_eq!(incast.all().count(), 3, "of each its first");
     }
 
     proptest! {

@@ -23,6 +23,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::tls::client::HandshakeError;
+pub use crate::trigger::{Trigger, TriggerKey};
 
 /// The HTTP client.
 pub mod client;
@@ -81,6 +82,9 @@ pub struct Announcement {
     pub port: u16,
     /// The fingerprint of the certificate that it shows.
     pub certificate: String,
+    /// What Slurm calls its host (`SLURMD_NODENAME`, srun(1)), if that started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
 }
 
 /// An agent's answer to a caller that proved to know a token.
@@ -433,6 +437,25 @@ pub struct StartRequest {
     /// not early.
     #[serde(default)]
     pub skew_ns: u64,
+    /// What starts it instead of the clock: all instants are then later or earlier by as much as the one that a datagram
+    /// says for the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trigger: Option<Trigger>,
+}
+
+impl StartRequest {
+    /// Returns the same instants with the first at `start_ns`, and nothing to wait for.
+    pub(crate) fn beginning_at(&self, start_ns: u64) -> Self {
+        let later = |at_ns: u64| start_ns.saturating_add(at_ns.saturating_sub(self.start_ns));
+        Self {
+            start_ns,
+            measure_begin_ns: later(self.measure_begin_ns),
+            measure_end_ns: later(self.measure_end_ns),
+            stop_ns: later(self.stop_ns),
+            trigger: None,
+            ..*self
+        }
+    }
 }
 
 /// How far a trial has come.
@@ -488,6 +511,9 @@ pub struct PollFrom {
 pub struct TrialStatus {
     /// How far it has come.
     pub state: TrialState,
+    /// When this was put together, on the agent's CLOCK_MONOTONIC; absent where no agent of ours did that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_ns: Option<u64>,
     /// Samples from the number asked for on, 16 384 at the most.
     pub samples: Vec<Sample>,
     /// The number to ask for next.

@@ -749,6 +749,7 @@ pub(super) mod tests {
                 measure_end_ns,
                 stop_ns,
                 skew_ns: 0,
+                trigger: None,
             };
             core.start(&lease, TrialId(1), &at).unwrap();
             Self {
@@ -879,6 +880,7 @@ pub(super) mod tests {
             measure_end_ns: now + 650_000_000,
             stop_ns: now + 650_000_000,
             skew_ns: 0,
+            trigger: None,
         };
         core.start(&lease, TrialId(1), &at).unwrap();
         let over = Arc::new(std::sync::atomic::AtomicBool::new(false));

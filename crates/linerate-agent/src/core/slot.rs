@@ -71,6 +71,8 @@ pub(super) struct TrialSlot {
     pub(super) record_bytes_max: u64,
     /// Whether its flows were launched: they are then in the hands of its sampler.
     pub(super) launched: AtomicBool,
+    /// Whether it waits for a datagram that starts it, or has.
+    pub(super) armed: AtomicBool,
     pub(super) gathered: Mutex<Gathered>,
     /// Told when a flow arrives and when the trial is over.
     pub(super) changed: Change,

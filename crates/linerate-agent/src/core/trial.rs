@@ -330,12 +330,19 @@ impl Sampler<'_> {
     /// nobody ended the trial before.
     ///
     /// Ticks lie at `measure_begin + k × interval` (k negative in the warm-up) and exactly at
-    /// `measure_end`, so that window totals come from readings at the window's own edges.
+    /// `measure_end`, so that window totals come from readings at the window's own edges. None of the warm-up is
+    /// within half an interval of the start: a reading takes a CPU 1 ms, and flows that are to begin at the same
+    /// instant would begin after it. What there was before them is read before them.
     fn follow(&mut self, at: &StartRequest) -> bool {
         let must_wait = self.slot.other_end.must_be_waited_for();
         let interval = self.slot.assignment.sample_interval.0;
-        let before = (at.measure_begin_ns - at.start_ns) / interval;
+        let warm_up = at.measure_begin_ns - at.start_ns;
+        let before = warm_up.saturating_sub(interval / 2) / interval;
         let mut tick = at.measure_begin_ns - before * interval;
+        let now = engine::now_ns();
+        if before > 0 && now < at.start_ns {
+            self.sample(Reading::Between, now);
+        }
         loop {
             let woken = self.sleep_until(tick);
             let is_begin = !self.window_begun && tick >= at.measure_begin_ns;

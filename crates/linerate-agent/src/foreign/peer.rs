@@ -243,6 +243,7 @@ pub(super) fn check_manner(manner: &Manner) -> Result<(), String> {
 pub(super) fn bare_status(state: TrialState, next: usize) -> TrialStatus {
     TrialStatus {
         state,
+        at_ns: None,
         samples: Vec::new(),
         next,
         flows: Vec::new(),

@@ -168,6 +168,7 @@ mod tests {
             measure_end_ns: 3 * S,
             stop_ns: 4 * S,
             skew_ns: 0,
+            trigger: None,
         }
     }
 
@@ -247,6 +248,7 @@ mod tests {
                 measure_end_ns: 102 * S,
                 stop_ns: 103 * S,
                 skew_ns: 0,
+                trigger: None,
             },
         );
     }

@@ -5,7 +5,12 @@ use linerate_model::experiment::Experiment;
 use linerate_model::finding::Estimate;
 use linerate_model::number::{self, counted};
 use linerate_model::pairs::Pair;
+use linerate_model::run::FlowRecord;
+use linerate_model::sample::End;
 use linerate_model::unit::Unit;
+use linerate_model::{FlowId, HostName};
+
+use std::collections::BTreeMap;
 
 use super::draw;
 use super::study_chapter::Measured;
@@ -99,6 +104,50 @@ fn cells(mesh: &Mesh) -> Vec<HeatCell> {
         })
     });
     cells.collect()
+}
+
+/// Returns what each client of several had of the payload, where a trial names its hosts.
+pub(super) fn shares(measured: &Measured<'_, '_>) -> Option<Table> {
+    let plan = &measured.dataset.recording.document.plan;
+    let mut shares: BTreeMap<(String, HostName), Vec<f64>> = BTreeMap::new();
+    for cell in measured.cells {
+        let flows: Vec<&FlowRecord> = measured.dataset.flows_of(cell).collect();
+        for trial in cell.trials() {
+            let names = &plan.trial(trial)?.hosts;
+            let own = || flows.iter().filter(move |flow| flow.trial == trial);
+            let clients = own().filter(|flow| flow.end == End::Client);
+            let client_of: BTreeMap<FlowId, &HostName> =
+                clients.map(|flow| (flow.flow, &flow.host)).collect();
+            let mut bytes: BTreeMap<&HostName, u64> = BTreeMap::new();
+            for flow in own() {
+                if let Some(client) = client_of.get(&flow.flow) {
+                    *bytes.entry(client).or_default() += flow.bytes_received;
+                }
+            }
+            let all: u64 = bytes.values().sum();
+            if names.len() > 2 && all > 0 {
+                for (client, own) in bytes {
+                    let key = (words::whole_cell(&cell.cell), client.clone());
+                    let share = 100.0 * own as f64 / all as f64;
+                    shares.entry(key).or_default().push(share);
+                }
+            }
+        }
+    }
+    let rows = shares.into_iter().filter_map(|((cell, client), shares)| {
+        Some(vec![
+            TableCell::Text(cell),
+            TableCell::Text(client.to_string()),
+            TableCell::Estimate(median_or_range(&shares, Unit::Percent)?),
+        ])
+    });
+    let heads = [
+        "levels",
+        "client",
+        "of the payload that arrived, all phases",
+    ];
+    let table = Table::new("What each client had", heads, rows);
+    (!table.rows.is_empty()).then_some(table)
 }
 
 /// Returns what the pairs of a run came to, where hosts measured with each other.

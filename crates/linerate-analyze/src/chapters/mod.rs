@@ -177,6 +177,7 @@ fn of_experiment(dataset: &Dataset<'_>, experiment: &Experiment, told: &Told<'_>
     if experiment.pairs.is_some() {
         between::fill(&mut chapter, measured);
     }
+    chapter.tables.extend(between::shares(measured));
     if let Some(told) = adaptive::told(dataset.recording, experiment) {
         let rows = told.levels.into_iter().map(|line| {
             vec![

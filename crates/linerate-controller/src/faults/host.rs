@@ -695,6 +695,7 @@ impl Agent for SimulatedAgent {
             };
             Ok(TrialStatus {
                 state: trial.session.state().clone(),
+                at_ns: Some(host_ns),
                 next: from.sample + samples.len(),
                 samples,
                 flows: flows.into_iter().skip(from.flow).collect(),

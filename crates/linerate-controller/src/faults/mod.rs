@@ -510,6 +510,39 @@ fn hosts_of_a_fleet_that_are_lost_cost_their_own_pairs() {
     );
 }
 
+/// A clock that is set by 200 ms in the middle of a trial makes those of its host longer or shorter than they seem.
+#[test]
+fn a_clock_that_is_set_in_the_middle_costs_the_trials_of_its_host() {
+    for by_ns in [200_000_000, -200_000_000] {
+        // Rounds of 1.2 s begin at about 0, 1.3 and 2.6 s; that is in the window of the second.
+        let scenario = scenario::fleet(20, 3).with_jump(7, (2_000_000_000, by_ns));
+        let ended = run(&scenario);
+        let plan = &scenario.request.plan;
+        let name = scenario::name_of(7);
+        let of_host = |trial: &&TrialRecord| {
+            let hosts = &plan.trial(trial.trial).expect("it was planned").hosts;
+            hosts.iter().any(|host| *host.0 == *name)
+        };
+        let (own, others): (Vec<_>, Vec<_>) = ended.trials.iter().partition(of_host);
+        assert!(others.iter().all(|trial| trial.is_valid()), "{others:?}");
+        let spoilt = own.iter().filter_map(|trial| match &trial.validity {
+            Validity::Invalid(Reason::ClockSet { host, by }) => Some((&*host.0, by.0)),
+            _ => None,
+        });
+        // It sends in one and receives in another.
+        let spoilt: Vec<_> = spoilt.collect();
+        assert_eq!(spoilt.len(), 2, "{own:?}");
+        for (host, by) in spoilt {
+            assert!(
+                host == name && by.abs_diff(200_000_000) < 5_000_000,
+                "{by} ns"
+            );
+        }
+        let valid = own.iter().filter(|trial| trial.is_valid()).count();
+        assert_eq!(valid, own.len() - 2, "those before and after it count");
+    }
+}
+
 /// Whoever measures a path that is dead, on hosts that answer, is told so: the rest would fail alike.
 #[test]
 fn a_run_whose_path_is_dead_ends_and_says_so() {

@@ -22,6 +22,9 @@ use crate::together::together;
 
 /// By how much two clocks run apart at the most: crystals are right within 50 ppm each.
 const DRIFT_PPM_MAX: i128 = 100;
+/// By how much of the time a clock is slewed at the most, for its rate and for its offset: 500 ppm each (adjtimex(2),
+/// adjtime(3)). What moves further was set.
+const SLEW_PPM_MAX: u64 = 1000;
 /// How long exchanges count as the first ones: those when a host joins are over by then.
 const DRIFT_BASE_NS: u64 = 100_000_000;
 
@@ -75,7 +78,7 @@ impl Clock {
 
 /// The four instants of one exchange.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Exchange {
+pub(crate) struct Exchange {
     /// t1, on our clock.
     pub asked_ns: u64,
     /// t2, on the host's.
@@ -92,6 +95,9 @@ pub(crate) struct ClockFilter {
     bounds: Option<Bounds>,
     /// The narrowest of the first exchanges, which took [`DRIFT_BASE_NS`] at the most: what the drift is read against.
     first: Option<Bounds>,
+    /// All bounds since the begin of a trial together, if one has begun.
+    whole: Option<Bounds>,
+    /// By how much it was set, all times together.
     stepped: Option<Nanos>,
 }
 
@@ -106,7 +112,7 @@ struct Bounds {
 
 impl ClockFilter {
     /// Takes up one more exchange. One that took the host longer than us tells nothing.
-    pub(super) fn handle_exchange(&mut self, exchange: Exchange) {
+    pub(crate) fn handle_exchange(&mut self, exchange: Exchange) {
         let new = Bounds::of(exchange);
         if new.most_ns < new.least_ns {
             return;
@@ -131,15 +137,38 @@ impl ClockFilter {
             }
         } else {
             let step_ns = (new.middle_ns() - before.middle_ns()).unsigned_abs();
-            self.stepped = Some(Nanos(u64::try_from(step_ns).unwrap_or(u64::MAX)));
+            let step_ns = u64::try_from(step_ns).unwrap_or(u64::MAX);
+            let before_ns = self.stepped.map_or(0, |stepped| stepped.0);
+            self.stepped = Some(Nanos(before_ns.saturating_add(step_ns)));
             self.bounds = Some(new);
             self.first = Some(new);
         }
+        self.whole = self.whole.zip(self.bounds).map(|(whole, now)| Bounds {
+            least_ns: whole.least_ns.min(now.least_ns),
+            most_ns: whole.most_ns.max(now.most_ns),
+            at_ns: now.at_ns,
+        });
+    }
+
+    /// Returns the same, which from now on is that of a trial.
+    pub(crate) fn of_trial(&self) -> Self {
+        Self {
+            whole: self.bounds,
+            ..self.clone()
+        }
+    }
+
+    /// Returns between what the offset was during the trial: from one exchange to the next it goes from the one to the other.
+    pub(crate) fn fit_of_trial(&self) -> Option<ClockFit> {
+        self.fit_of(self.whole?)
     }
 
     /// Returns what is known at the instant of the last exchange, if any told something.
-    pub(super) fn fit(&self) -> Option<ClockFit> {
-        let bounds = self.bounds?;
+    pub(crate) fn fit(&self) -> Option<ClockFit> {
+        self.fit_of(self.bounds?)
+    }
+
+    fn fit_of(&self, bounds: Bounds) -> Option<ClockFit> {
         let uncertainty_ns = (bounds.most_ns - bounds.least_ns + 1) / 2;
         Some(ClockFit {
             offset_ns: bounds.middle_ns().clamp(i64::MIN.into(), i64::MAX.into()) as i64,
@@ -158,6 +187,12 @@ impl ClockFilter {
         let most = per_s(now.most_ns - first.least_ns)?;
         let is_known = most - least < 2 * 1000 * DRIFT_PPM_MAX;
         is_known.then_some([i64::try_from(least).ok()?, i64::try_from(most).ok()?])
+    }
+
+    /// Returns by how much the clock was set since this was last asked, if that is more than it may be slewed in `took`.
+    pub(crate) fn poll_set_in(&mut self, took: Nanos) -> Option<Nanos> {
+        let slewed_ns = took.0 / 1_000_000 * SLEW_PPM_MAX;
+        self.poll_step().filter(|step| step.0 > slewed_ns)
     }
 
     /// Returns by how much the clock was set since this was last asked, if it was.
@@ -351,6 +386,28 @@ mod tests {
             }
             assert!(width < 1_000, "{width} ppb after ten minutes");
         }
+    }
+
+    #[test]
+    fn the_offset_of_a_trial_lies_within_what_was_known_at_each_instant_of_it() {
+        let host = Host {
+            offset_ns: 5_000,
+            drift_ppm: 80.0,
+        };
+        let mut filter = ClockFilter::default();
+        filter.handle_exchange(host.exchange(S, 10_000, 12_000));
+        assert_eq!(filter.fit_of_trial(), None);
+        let mut filter = filter.of_trial();
+        for at_s in 2..20 {
+            filter.handle_exchange(host.exchange(at_s * S, 11_000, 10_000));
+        }
+        let fit = filter.fit_of_trial().expect("exchanges");
+        for at_s in 1..20 {
+            let off_ns = fit.offset_ns.abs_diff(host.offset_at(at_s * S));
+            assert!(off_ns <= fit.uncertainty_ns, "{off_ns} of {fit:?}");
+        }
+        let last = filter.fit().expect("exchanges");
+        assert!(last.uncertainty_ns < 20_000 && fit.uncertainty_ns > 700_000);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The hosts of a run: connecting, admission, inventory, clocks.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -20,7 +21,7 @@ mod check;
 mod clock;
 
 pub use check::{Answer, Checked};
-pub(crate) use clock::{Clock, ClockFilter};
+pub(crate) use clock::{Clock, ClockFilter, Exchange};
 
 /// Clock exchanges when a host joins, at the most.
 const EXCHANGES_AT_START: u32 = 16;
@@ -64,6 +65,8 @@ pub struct HostSpec {
     pub link_loss_ppm: Option<u32>,
     /// The groups of a fleet that it belongs to.
     pub groups: Vec<String>,
+    /// The address of its own at which its agent is called; absent where others are on the way.
+    pub control_ip: Option<IpAddr>,
 }
 
 impl HostSpec {
@@ -86,6 +89,7 @@ impl HostSpec {
             lab_link: None,
             link_loss_ppm: None,
             groups: Vec::new(),
+            control_ip: None,
         }
     }
 }
@@ -99,8 +103,10 @@ pub struct Member {
     pub record: HostRecord,
     /// Whether it was asked what it has.
     is_surveyed: bool,
+    /// Whether another device of the same host asked for its agent.
+    is_sibling: bool,
     /// What its clock has shown.
-    clock: ClockFilter,
+    pub(crate) clock: ClockFilter,
     /// Whether the run goes on without it.
     is_given_up: bool,
     /// By how much its clock was set before the present trial, if it was.
@@ -185,21 +191,37 @@ impl Fleet {
         // All runs ask in one order: of two that asked in orders of their own each could keep a host that
         // the other waits for.
         surveyed.sort_by_key(|(spec, _)| spec.agent.address());
+        // Devices of one host have one agent, which is asked once.
+        let is_sibling = |at: usize| {
+            let before = at.checked_sub(1).map(|before| &surveyed[before].0.agent);
+            before.is_some_and(|before| Arc::ptr_eq(before, &surveyed[at].0.agent))
+        };
+        let siblings: Vec<bool> = (0..surveyed.len()).map(is_sibling).collect();
         // Who does not wait keeps no host from others: all are asked at the same time.
         let mut asked = match request.admission {
             Admission::Queued => Vec::new(),
             Admission::Exclusive | Admission::Shared => {
-                let admit = |(spec, _): &(HostSpec, Survey)| spec.agent.admit(request);
-                fleet.clock.together(&surveyed, admit)
+                let all = surveyed.iter().zip(&siblings);
+                let firsts = all.filter(|(_, is_sibling)| !**is_sibling);
+                let admit =
+                    |((spec, _), _): (&(HostSpec, Survey), &bool)| spec.agent.admit(request);
+                fleet.clock.together(firsts, admit)
             }
         }
         .into_iter();
         let mut refused = None;
-        for (spec, (info, inventory)) in surveyed {
+        for ((spec, (info, inventory)), is_sibling) in surveyed.into_iter().zip(siblings) {
+            if is_sibling && refused.is_some() {
+                continue;
+            }
             // Dropping the fleet on the way out gives back what was admitted so far.
-            let admitted = match asked.next() {
-                Some(asked) => asked.map_err(failed(&spec)),
-                None => fleet.admit(&spec, stop, waiting),
+            let of_first = fleet.members.last().filter(|_| is_sibling);
+            let admitted = match of_first.map(|first| first.admitted.clone()) {
+                Some(admitted) => Ok(admitted),
+                None => match asked.next() {
+                    Some(asked) => asked.map_err(failed(&spec)),
+                    None => fleet.admit(&spec, stop, waiting),
+                },
             };
             let admitted = match admitted {
                 Ok(admitted) => admitted,
@@ -244,6 +266,7 @@ impl Fleet {
             };
             let mut member = Member {
                 is_surveyed: false,
+                is_sibling,
                 is_given_up: false,
                 clock: ClockFilter::default(),
                 clock_stepped: None,
@@ -344,10 +367,16 @@ impl Fleet {
         let request = self.request.clone();
         let mut told = None;
         loop {
-            let failed = self.of_each(|member, _| member.keep_lease(&request));
+            let failed = self.of_each(|member, _| {
+                if member.is_sibling {
+                    return Ok(());
+                }
+                member.keep_lease(&request)
+            });
             if !failed.is_empty() {
                 return failed;
             }
+            self.share_leases();
             let mut members = self.members.iter().filter(|member| !member.is_given_up);
             let waits =
                 |member: &Member| Some((member.record.name.clone(), member.admitted.queue_place?));
@@ -368,6 +397,22 @@ impl Fleet {
             self.refreshed_ns = began_ns;
         }
         failed
+    }
+
+    /// Lets all devices of a host have the lease of the first.
+    fn share_leases(&mut self) {
+        let first_of = |agent: &Arc<dyn Agent>, members: &[Member]| {
+            let mut firsts = members.iter().filter(|member| !member.is_sibling);
+            let first = firsts.find(|member| Arc::ptr_eq(&member.spec.agent, agent));
+            first.map(|first| first.admitted.clone())
+        };
+        for at in 0..self.members.len() {
+            if self.members[at].is_sibling
+                && let Some(admitted) = first_of(&self.members[at].spec.agent, &self.members)
+            {
+                self.members[at].admitted = admitted;
+            }
+        }
     }
 
     /// Does the same with all hosts at the same time, but those that were given up; returns why it failed.
@@ -407,6 +452,15 @@ impl Fleet {
     pub(crate) fn take_over(&mut self, inventories: Vec<Option<Inventory>>) {
         for (member, inventory) in self.members.iter_mut().zip(inventories) {
             member.take_over(inventory);
+        }
+    }
+
+    /// Takes over what a trial has shown of the clock of `host`.
+    pub(crate) fn take_over_clock(&mut self, host: &HostName, clock: ClockFilter) {
+        let mut members = self.members.iter_mut();
+        if let Some(member) = members.find(|member| member.record.name == *host) {
+            member.record.clock = clock.fit().unwrap_or(member.record.clock);
+            member.clock = clock;
         }
     }
 
@@ -491,7 +545,7 @@ impl Member {
 
 impl Drop for Fleet {
     fn drop(&mut self) {
-        for member in &self.members {
+        for member in self.members.iter().filter(|member| !member.is_sibling) {
             // The lease ends by itself where the agent cannot be told.
             let _ = member.spec.agent.leave(&member.admitted.lease);
         }
@@ -599,7 +653,7 @@ impl Clock {
             }
             let asked_ns = self.now_ns();
             let reading = agent.clock()?;
-            filter.handle_exchange(clock::Exchange {
+            filter.handle_exchange(Exchange {
                 asked_ns,
                 received_ns: reading.received_ns,
                 sent_ns: reading.sent_ns,

@@ -2,8 +2,14 @@
 
 use std::net::IpAddr;
 
-use super::process::Process;
+use linerate_model::HostName;
+
+use super::error::LaunchError;
+use super::keeper::Keeper;
 use super::tunnel::Tunnel;
+
+/// Hosts, each with its agent or why it has none.
+pub(super) type Agents = Vec<(HostName, Result<LaunchedAgent, LaunchError>)>;
 
 /// An agent that was put on a host.
 pub struct LaunchedAgent {
@@ -20,7 +26,7 @@ pub struct LaunchedAgent {
     /// The fingerprint of the certificate that it shows.
     pub certificate: String,
     /// What keeps it there.
-    pub(super) process: Process,
+    pub(super) keeper: Keeper,
     /// What carries its requests.
     pub(super) tunnel: Option<Tunnel>,
 }

@@ -63,10 +63,27 @@ pub enum Unlaunched {
     /// It has no room for the program.
     #[error("there is no space for the program")]
     Space,
+    /// The cluster does not give the nodes, whatever the time.
+    #[error("the cluster refuses it")]
+    Refused,
+    /// The cluster has other work for the nodes, or they are down.
+    #[error("the cluster has no such nodes now")]
+    Busy,
+    /// The program is not on the node.
+    #[error("the program is not there")]
+    Absent,
     /// It took too long.
     #[error("it was not done after {0:?}")]
     Late(Duration),
     /// What was started there ended.
     #[error("what was started there ended")]
     Ended,
+}
+
+/// Returns that there is no agent, for what reason and with what was said.
+pub(super) fn failed(why: Unlaunched, said: &str) -> LaunchError {
+    LaunchError::Failed {
+        why,
+        said: said.to_owned(),
+    }
 }

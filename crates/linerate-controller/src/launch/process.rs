@@ -9,10 +9,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
 /// Longest line that is kept whole.
 const LINE_BYTES_MAX: u64 = 8 << 10;
 /// Most of a log that is kept: an agent has two lines of a hundred bytes for a run.
 const LOG_BYTES_MAX: usize = 64 << 10;
+/// The same for each of many agents with a log in common.
+const LOG_BYTES_EACH: usize = 4 << 10;
 /// Lines of a log that a message repeats.
 const TOLD_LINES: usize = 3;
 /// Lines of standard output that wait to be read.
@@ -21,6 +26,8 @@ const LINES_WAITING: usize = 16;
 const LOOK: Duration = Duration::from_millis(5);
 /// How long the last of a log may come after the end of who wrote it.
 const LOG_LATE: Duration = Duration::from_millis(500);
+/// How long a program may take that is asked to end by a signal: `srun` gives its allocation back.
+const TERMINATE: Duration = Duration::from_secs(5);
 
 /// A program that was started.
 pub(super) struct Process {
@@ -42,10 +49,22 @@ pub(super) enum Heard {
 }
 
 /// What was said on standard error, the end of it.
-#[derive(Clone, Default)]
-pub(super) struct Log(Arc<Mutex<(VecDeque<String>, usize)>>);
+#[derive(Clone)]
+pub(super) struct Log {
+    /// Its lines, and how many bytes they are.
+    kept: Arc<Mutex<(VecDeque<String>, usize)>>,
+    bytes_max: usize,
+}
 
 impl Log {
+    /// Returns the log of so many agents.
+    fn of(agents: usize) -> Self {
+        Self {
+            kept: Arc::default(),
+            bytes_max: LOG_BYTES_MAX.max(agents * LOG_BYTES_EACH),
+        }
+    }
+
     /// Keeps what comes from `stderr` until it ends.
     pub(super) fn keep(&self, stderr: impl Read + Send + 'static) -> JoinHandle<()> {
         let log = self.clone();
@@ -53,11 +72,11 @@ impl Log {
     }
 
     fn add(&self, line: String) -> bool {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let (lines, bytes) = &mut *kept;
         *bytes += line.len() + 1;
         lines.push_back(line);
-        while *bytes > LOG_BYTES_MAX {
+        while *bytes > self.bytes_max {
             let Some(first) = lines.pop_front() else {
                 break;
             };
@@ -68,21 +87,25 @@ impl Log {
 
     /// Returns what is kept.
     pub(super) fn text(&self) -> String {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.0.iter().flat_map(|line| [line, "\n"]).collect()
     }
 }
 
 impl Process {
-    /// Starts `command`, which reads from `stdin`.
-    pub(super) fn start(command: &mut Command, stdin: Stdio) -> std::io::Result<Self> {
+    /// Starts `command`, which reads from `stdin` and has so many agents.
+    pub(super) fn start(
+        command: &mut Command,
+        stdin: Stdio,
+        agents: usize,
+    ) -> std::io::Result<Self> {
         command
             .stdin(stdin)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         // Ctrl-C is for this program, which ends a run in order; its launchers end with it.
         let mut child = command.process_group(0).spawn()?;
-        let log = Log::default();
+        let log = Log::of(agents);
         let reader = child.stderr.take().map(|stderr| log.keep(stderr));
         let (said, lines) = sync_channel(LINES_WAITING);
         if let Some(stdout) = child.stdout.take() {
@@ -130,17 +153,16 @@ impl Process {
         self.child.stdin = None;
     }
 
-    /// Ends its standard input and waits for its end, which it is made to come to at `until`; returns its exit code,
-    /// if it had one.
+    /// Ends its standard input and waits for its end, which it is asked for at `until` and soon made to come to;
+    /// returns its exit code, if it had one.
     pub(super) fn end(&mut self, until: Instant) -> Option<i32> {
         self.hang_up();
-        while !self.is_over() {
-            if Instant::now() >= until {
-                let _ = self.child.kill();
-                self.status = self.child.wait().ok();
-                break;
-            }
-            std::thread::sleep(LOOK);
+        if !self.await_end(until) {
+            self.terminate();
+        }
+        if !self.await_end(until.max(Instant::now()) + TERMINATE) {
+            let _ = self.child.kill();
+            self.status = self.child.wait().ok();
         }
         if let Some(reader) = self.reader.take() {
             // Who inherited its standard error may keep it open.
@@ -150,6 +172,21 @@ impl Process {
             }
         }
         self.status.and_then(|status| status.code())
+    }
+
+    /// Waits for its end and returns whether it came.
+    fn await_end(&mut self, until: Instant) -> bool {
+        while !self.is_over() && Instant::now() < until {
+            std::thread::sleep(LOOK);
+        }
+        self.is_over()
+    }
+
+    /// Asks it to end. It was not waited for, so that its number is its own.
+    fn terminate(&self) {
+        let number = self.child.id().try_into().map(Pid::from_raw);
+        // Who is gone already needs no signal.
+        let _ = number.map(|number| kill(number, Signal::SIGTERM));
     }
 
     /// Returns what it said on standard error.

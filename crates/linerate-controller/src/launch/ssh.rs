@@ -21,12 +21,12 @@ use linerate_model::hex;
 use sha2::{Digest as _, Sha256};
 
 use super::agent::LaunchedAgent;
-use super::error::{LaunchError, Unlaunched};
+use super::error::{LaunchError, Unlaunched, failed};
+use super::keeper::Keeper;
 use super::process::{Heard, Process, last_lines};
+use super::start::{START, announced, new_token};
 use super::tunnel::Tunnel;
 
-/// How long a session may take to have an agent.
-const START: Duration = Duration::from_secs(60);
 /// How long the copy may take: 20 MB at a megabit per second, and as much again.
 const COPY: Duration = Duration::from_secs(320);
 /// Hosts at the same time: each has a process of `ssh`, which has a CPU for 20 ms.
@@ -170,7 +170,7 @@ impl Ssh {
             payload: address.filter(|_| meant.is_far),
             token,
             certificate,
-            process,
+            keeper: Keeper::of(process),
             tunnel,
         })
     }
@@ -197,9 +197,7 @@ impl Ssh {
 
     /// Has the copy that is there become an agent.
     fn session(&self, host: &FleetHost) -> Result<Session, LaunchError> {
-        let mut bytes = [0; 32];
-        getrandom::fill(&mut bytes).map_err(LaunchError::Token)?;
-        let token = hex::encode(&bytes);
+        let token = new_token()?;
         let mut command = self.remote(host, &start_script(&self.copied.digest, self.port));
         let mut process = self.start(&mut command, Stdio::piped())?;
         process.tell(&format!("{token}\n"));
@@ -327,7 +325,7 @@ impl Ssh {
     }
 
     fn start(&self, command: &mut Command, stdin: Stdio) -> Result<Process, LaunchError> {
-        Process::start(command, stdin).map_err(|source| LaunchError::Start {
+        Process::start(command, stdin, 1).map_err(|source| LaunchError::Start {
             program: self.ssh.clone(),
             source,
         })
@@ -419,18 +417,6 @@ const COMMON: &str =
 /// Returns a word as a login shell takes it: within quotes only the quote is special.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
-}
-
-fn announced(line: &str) -> Option<Announcement> {
-    let announcement: Announcement = serde_json::from_str(line).ok()?;
-    (announcement.program == PROGRAM).then_some(announcement)
-}
-
-fn failed(why: Unlaunched, said: &str) -> LaunchError {
-    LaunchError::Failed {
-        why,
-        said: said.to_owned(),
-    }
 }
 
 /// Returns why a session ended, by its exit code and what was said on standard error. OpenSSH says it in English.

@@ -139,8 +139,7 @@ impl Agenda {
 
     /// Asks for a repeat of `trial`, if that may end otherwise; returns whether it did.
     fn repeat(&mut self, plan: &Plan, trial: &Trial, why: &Reason) -> bool {
-        // Alone a trial would not have what went on beside it.
-        if is_searched(plan, trial) || trial.step != 0 {
+        if is_searched(plan, trial) || needs_others(plan, trial) {
             return false;
         }
         let before: Vec<&Repeat> = repeats_of(plan, trial.id);
@@ -185,7 +184,7 @@ impl Agenda {
     /// Repeats what was disturbed once, and where the rate still rose with more traffic before its window.
     fn handle_disturbed(&mut self, plan: &Plan, own: &Trial, by: Disturbance) {
         let is_repeat = plan.repeats.iter().any(|repeat| repeat.trial == own.id);
-        if own.step != 0 || is_searched(plan, own) || is_repeat || self.spoilt_left == 0 {
+        if needs_others(plan, own) || is_searched(plan, own) || is_repeat || self.spoilt_left == 0 {
             return;
         }
         let mut trial = own.clone();
@@ -350,21 +349,37 @@ impl Agenda {
             if !fits(std::slice::from_ref(&again.trial)) {
                 continue;
             }
-            let trial = Trial {
-                id: TrialId(self.next_id),
-                ..again.trial
-            };
-            self.repeats_left -= 1;
-            self.next_id += 1;
-            plan.repeats.push(Repeat {
-                trial: trial.id,
-                of: again.trial.id,
-                why: again.why,
-            });
-            plan.trials.push(trial.clone());
+            let trial = self.take_up(plan, again);
+            // Those of one round that wait go on at the same time again.
+            let is_beside = |again: &Again| is_of_step(&trial, &again.trial);
+            let (beside, others) = self.invalid.drain(..).partition(is_beside);
+            self.invalid = others;
+            for again in beside {
+                if self.repeats_left > 0 {
+                    let trial = self.take_up(plan, again);
+                    self.due.push_back(trial);
+                }
+            }
             return Some(trial);
         }
         None
+    }
+
+    /// Makes the repeat of a trial one of the plan's trials.
+    fn take_up(&mut self, plan: &mut Plan, again: Again) -> Trial {
+        let trial = Trial {
+            id: TrialId(self.next_id),
+            ..again.trial
+        };
+        self.repeats_left -= 1;
+        self.next_id += 1;
+        plan.repeats.push(Repeat {
+            trial: trial.id,
+            of: again.trial.id,
+            why: again.why,
+        });
+        plan.trials.push(trial.clone());
+        trial
     }
 
     /// Makes one block more of each open experiment due, as far as they fit together.
@@ -420,6 +435,14 @@ fn is_searched(plan: &Plan, trial: &Trial) -> bool {
     experiment.is_some_and(|experiment| experiment.search.is_some())
 }
 
+/// Whether `trial` measures nothing without what goes on beside it: it is of a pattern whose pairs all meet at once. In a
+/// pattern of several rounds each pair has its devices for itself.
+fn needs_others(plan: &Plan, trial: &Trial) -> bool {
+    let experiment = plan.experiment(&trial.experiment);
+    let pairs = experiment.and_then(|experiment| experiment.pairs.as_ref());
+    trial.step != 0 && pairs.is_none_or(|pairs| pairs.rounds.len() < 2)
+}
+
 /// Whether two trials may not be averaged for the same reason, whatever the numbers in it are.
 fn is_same(one: &Reason, other: &Reason) -> bool {
     match (one, other) {
@@ -473,6 +496,7 @@ fn is_of_step(one: &Trial, other: &Trial) -> bool {
 #[cfg(test)]
 mod tests {
     use linerate_model::experiment::{Cell, DesignKind, Timing};
+    use linerate_model::pairs::{Pairs, Pattern};
     use linerate_model::probe::Probes;
     use linerate_model::workload::{Direction, Workload};
 
@@ -555,6 +579,38 @@ mod tests {
         }
         assert!(!agenda.has_next(plan, |_| true));
         done
+    }
+
+    #[test]
+    fn pairs_of_a_round_are_repeated_at_the_same_time() {
+        let spoilt = Reason::NoServer;
+        for (rounds, expected) in [
+            (2, vec![vec![1, 2, 3], vec![7, 8]]),
+            (1, vec![vec![1, 2, 3]]),
+        ] {
+            let mut plan = plan();
+            let pattern = Pattern::Mesh;
+            let rounds = vec![Vec::new(); rounds];
+            plan.experiments[0].pairs = Some(Pairs { pattern, rounds });
+            plan.trials.truncate(3);
+            plan.optional.clear();
+            for trial in &mut plan.trials {
+                trial.experiment = "a".to_owned();
+                (trial.replicate, trial.step) = (1, 1);
+            }
+            let mut agenda = Agenda::new(&plan, Repeats::WhileThereIsTime);
+            agenda.next_id = 7;
+            let mut done = Vec::new();
+            while let Some(trial) = agenda.poll(&mut plan, |_| true) {
+                let step = agenda.with_its_step(trial);
+                for trial in step.iter().filter(|trial| [1, 3].contains(&trial.id.0)) {
+                    agenda.handle_over(&plan, trial, Fate::Passing(&spoilt));
+                }
+                let ids = step.iter().map(|trial| trial.id.0);
+                done.push(ids.collect::<Vec<u32>>());
+            }
+            assert_eq!(done, expected);
+        }
     }
 
     #[test]

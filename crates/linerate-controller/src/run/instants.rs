@@ -97,6 +97,7 @@ impl Instants {
             measure_end_ns: shift(self.end_ns),
             stop_ns: shift(self.stop_ns),
             skew_ns: self.skew_ns,
+            trigger: None,
         }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use linerate_model::experiment::Timing;
+use linerate_model::fleet::InStep;
 use linerate_model::plan::{LeftOut, Plan, Spoilt, Stage, Trial};
 use linerate_model::reason::{HostFailure, Reason};
 use linerate_model::run::{
@@ -82,8 +83,8 @@ pub struct RunRequest {
     pub first_look: u32,
     /// Time from the begin of a trial to that of the next, where trials are spread.
     pub every: Option<Nanos>,
-    /// How far apart the first payloads of a fleet's trial may be; absent for a tenth of its window.
-    pub skew_max: Option<Nanos>,
+    /// How the hosts of a fleet begin at the same moment.
+    pub in_step: InStep,
 }
 
 /// Longest time without a word to the hosts while a trial is not due: a quarter of what their leases last.
@@ -133,6 +134,7 @@ impl RunRequest {
             cut_short: None,
             server_cpus: self.server_cpus.clone(),
             client_cpus: self.client_cpus.clone(),
+            multicast: self.in_step.multicast.map(|to| to.group),
             plan: self.plan.clone(),
             hosts: fleet.records(),
             left_out: left_out_of(fleet),
@@ -393,6 +395,7 @@ impl Execution<'_, '_> {
             warm_up,
             is_lasting,
             cut_short,
+            ..
         } = concluded;
         self.over += 1;
         self.context.captures_bytes += captured_bytes(&evidence);

@@ -231,7 +231,7 @@ fn memory(share: &WorkerShare, records: usize) -> io::Result<Memory> {
         payload: PageBuffer::new(longest(&workload::payload_bytes)),
         room: PageBuffer::new(longest(&room_bytes)),
         pipe: splices.then(Pipe::new).transpose()?,
-        cpu_yield: CpuYield::default(),
+        cpu_yield: CpuYield::before(share.window.begin_ns),
         outbox,
         inbox: datagrams(Part::Sender).map_or_else(|| Inbox::new(1, 1, false), datagram::inbox),
         latencies: (0..records)

@@ -1,12 +1,13 @@
 //! Fleet files: text to [`FleetFile`].
 
 use std::collections::HashSet;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
 
 use linerate_model::Nanos;
 use linerate_model::fleet::{
-    FLEET_HOSTS_MAX, FleetFile, FleetHost, KubernetesLaunch, Launch, Role, SlurmLaunch, SshLaunch,
+    FLEET_HOSTS_MAX, FleetFile, FleetHost, InStep, KubernetesLaunch, Launch, Multicast, Role,
+    SlurmLaunch, SshLaunch,
 };
 use linerate_model::manner::Named;
 use toml::Spanned;
@@ -25,12 +26,32 @@ struct RawFleet {
     port: Option<u16>,
     token_file: Option<Spanned<PathBuf>>,
     skew_max: Option<Length>,
+    start: Option<Spanned<String>>,
+    multicast: Option<Spanned<RawMulticast>>,
     launch: Option<Spanned<String>>,
     ssh: Option<SshLaunch>,
     slurm: Option<SlurmLaunch>,
     kubernetes: Option<KubernetesLaunch>,
     #[serde(default)]
     host: Vec<RawHost>,
+}
+
+/// `[multicast]`
+#[derive(serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct RawMulticast {
+    group: SocketAddrV4,
+    ttl: u8,
+}
+
+impl Default for RawMulticast {
+    /// A group of the site (RFC 2365), and its own network.
+    fn default() -> Self {
+        Self {
+            group: SocketAddrV4::new(Ipv4Addr::new(239, 255, 76, 82), 5202),
+            ttl: 1,
+        }
+    }
 }
 
 /// `[[host]]`
@@ -64,6 +85,9 @@ impl Texts {
 
 /// The launchers, by their words.
 const LAUNCHERS: &[&str] = &["agent", "ssh", "slurm", "kubernetes"];
+/// How hosts begin at the same moment, by its words.
+const INSTANT: &str = "instant";
+const MULTICAST: &str = "multicast";
 /// What stands for a host's name and for its number in the other keys of a range of hosts.
 const NAME: &str = "{name}";
 const NUMBER: &str = "{n}";
@@ -74,6 +98,7 @@ pub fn read_fleet(text: &str, origin: &str) -> Result<FleetFile, ReadError> {
     source.check_format()?;
     let file: RawFleet = toml::from_str(text).map_err(|error| source.syntax(&error))?;
     let launch = launch(&source, &file)?;
+    let in_step = in_step(&source, &file)?;
     let mut hosts = Vec::new();
     for raw in &file.host {
         let spot = source.at("host.name", raw.name.span());
@@ -87,6 +112,15 @@ pub fn read_fleet(text: &str, origin: &str) -> Result<FleetFile, ReadError> {
         let spot = source.at("host.name", 0..0);
         return Err(spot.wrong(&format!("two hosts are called `{}`", twice.name)));
     }
+    if let (Launch::Slurm(slurm), false) = (&launch, hosts.is_empty())
+        && slurm.nodes.is_some()
+    {
+        let spot = source.at(
+            "slurm.nodes",
+            source.span_in("[slurm]", "nodes").unwrap_or(0..0),
+        );
+        return Err(spot.wrong("`nodes` does nothing with [[host]], each of which is a node"));
+    }
     if hosts.is_empty() && matches!(launch, Launch::Agent | Launch::Ssh(_)) {
         let spot = source.at("host", 0..0);
         return Err(spot.wrong("it has no [[host]]: each has a `name`"));
@@ -95,12 +129,48 @@ pub fn read_fleet(text: &str, origin: &str) -> Result<FleetFile, ReadError> {
         name: file.name,
         port: file.port,
         token_file: file.token_file.map(Spanned::into_inner),
-        skew_max: file
-            .skew_max
-            .map(|Length(most)| most)
-            .filter(|most| *most > Nanos(0)),
+        in_step,
         launch,
         hosts,
+    })
+}
+
+fn in_step(source: &Source<'_>, file: &RawFleet) -> Result<InStep, ReadError> {
+    let word = file.start.as_ref().map_or(INSTANT, |word| word.get_ref());
+    let section = file.multicast.as_ref();
+    let multicast = match (word, section) {
+        (INSTANT, None) => None,
+        (INSTANT, Some(section)) => {
+            let spot = source.at("multicast", section.span());
+            return Err(spot.wrong("[multicast] does nothing without `start = \"multicast\"`"));
+        }
+        (MULTICAST, section) => {
+            let usual = RawMulticast::default();
+            let RawMulticast { group, ttl } = section.map_or(&usual, Spanned::get_ref);
+            let is_scoped = group.ip().octets()[0] == 239 && group.port() > 0 && *ttl > 0;
+            if !is_scoped {
+                let span = section.map_or(0..0, Spanned::span);
+                let spot = source.at("multicast", span);
+                let allowed = "a group of 239.0.0.0/8 with a port, and a `ttl` of 1 or more";
+                return Err(spot.value(format!("`{group}`, ttl {ttl}"), allowed));
+            }
+            Some(Multicast {
+                group: *group,
+                ttl: *ttl,
+            })
+        }
+        (other, _) => {
+            let span = file.start.as_ref().map_or(0..0, Spanned::span);
+            let allowed = format!("`{INSTANT}` or `{MULTICAST}`");
+            return Err(source
+                .at("start", span)
+                .value(format!("`{other}`"), allowed));
+        }
+    };
+    let skew_max = file.skew_max.map(|Length(most)| most);
+    Ok(InStep {
+        skew_max: skew_max.filter(|most| *most > Nanos(0)),
+        multicast,
     })
 }
 
@@ -130,8 +200,32 @@ fn launch(source: &Source<'_>, file: &RawFleet) -> Result<Launch, ReadError> {
     Ok(match word {
         "agent" => Launch::Agent,
         "ssh" => Launch::Ssh(ssh.clone().unwrap_or_default()),
-        "slurm" => Launch::Slurm(slurm.clone().unwrap_or_default()),
-        "kubernetes" => Launch::Kubernetes(kubernetes.clone().unwrap_or_default()),
+        "slurm" => {
+            let slurm = slurm.clone().unwrap_or_default();
+            if let Some(nodes) = slurm.nodes {
+                let spot = source.at(
+                    "slurm.nodes",
+                    source.span_in("[slurm]", "nodes").unwrap_or(0..0),
+                );
+                spot.within(nodes as usize, 1, FLEET_HOSTS_MAX)?;
+            }
+            Launch::Slurm(slurm)
+        }
+        "kubernetes" => {
+            let kubernetes = kubernetes.clone().unwrap_or_default();
+            if kubernetes.image.is_none() {
+                let span = file.launch.as_ref().map_or(0..0, Spanned::span);
+                let spot = source.at("launch", span);
+                return Err(spot.wrong("it needs `image` in [kubernetes]: one with the program"));
+            }
+            if !kubernetes.node_selector.is_empty() && !file.host.is_empty() {
+                let span = source.text.find("node_selector").map_or(0..0, |at| at..at);
+                let spot = source.at("kubernetes.node_selector", span);
+                let message = "`node_selector` does nothing with [[host]], each of which is a node";
+                return Err(spot.wrong(message));
+            }
+            Launch::Kubernetes(kubernetes)
+        }
         other => {
             let span = file.launch.as_ref().map_or(0..0, Spanned::span);
             let allowed = format!("one of `{}`", LAUNCHERS.join("`, `"));
@@ -252,6 +346,21 @@ mod tests {
     }
 
     #[test]
+    fn hosts_begin_by_their_clocks_or_by_a_datagram() {
+        let read = |text: &str| {
+            let text = format!("format = 1\n{text}[[host]]\nname = \"a\"\n");
+            read_fleet(&text, "fleet.toml").unwrap().in_step
+        };
+        assert_eq!(read("start = \"instant\"\n"), InStep::default());
+        let usual = read("start = \"multicast\"\nskew_max = \"1ms\"\n");
+        assert_eq!(usual.skew_max, Some(Nanos::from_ms(1)));
+        assert!(usual.multicast.is_some_and(|to| to.ttl == 1));
+        let own = read("start = \"multicast\"\n[multicast]\ngroup = \"239.1.2.3:99\"\nttl = 4\n");
+        let group = "239.1.2.3:99".parse().unwrap();
+        assert_eq!(own.multicast, Some(Multicast { group, ttl: 4 }));
+    }
+
+    #[test]
     fn what_is_wrong_is_told_with_its_line() {
         let check = |text: &str, line: usize, said: &str| {
             let text = format!("format = 1\n{text}");
@@ -272,8 +381,34 @@ mod tests {
             "two hosts",
         );
         check("launch = \"puppet\"\n", 2, "kubernetes");
+        check("start = \"shot\"\n", 2, "multicast");
+        check("[multicast]\nttl = 2\n", 2, "start");
+        let group =
+            |group: &str| format!("start = \"multicast\"\n[multicast]\ngroup = \"{group}\"\n");
+        check(&group("10.0.0.1:5202"), 3, "239");
+        check(&group("224.0.0.1:5202"), 3, "239");
+        check(&group("239.1.1.1"), 4, "239.1.1.1");
         check("[ssh]\nuser = \"me\"\n[[host]]\nname = \"a\"\n", 2, "ssh");
         check("[[host]]\nname = \"a\"\nnic = 1\n", 4, "nic");
+        check(
+            "launch = \"slurm\"\n[slurm]\ntime = \"5\"\nnodes = 0\n",
+            5,
+            "10000",
+        );
+        check(
+            "launch = \"slurm\"\n[[host]]\nname = \"a\"\n[slurm]\nnodes = 2\n",
+            6,
+            "nodes",
+        );
+        check("launch = \"slurm\"\n[slurm]\nnode = 2\n", 4, "node");
+        check("launch = \"slurm\"\n[slurm]\nnodes = \"2\"\n", 4, "number");
+        check("launch = \"kubernetes\"\n", 2, "image");
+        check(
+            "launch = \"kubernetes\"\n[kubernetes]\nimage = \"a\"\nnode_selector = {rack = \"a\"}\n\
+             [[host]]\nname = \"a\"\n",
+            5,
+            "node_selector",
+        );
         check("launch = \"ssh\"\ntoken_file = \"t\"\n", 3, "token_file");
         check("", 1, "[[host]]");
         let newer = read_fleet("format = 9\n", "fleet.toml").unwrap_err();

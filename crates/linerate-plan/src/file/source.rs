@@ -41,14 +41,20 @@ impl Source<'_> {
 
     /// Returns the place of the factor called `name` in `[factors]`, if it stands there.
     pub(super) fn factor(&self, name: &str) -> Option<Spot<'_>> {
-        let mut at = self.text.find("[factors]")?;
-        let section = self.text[at..].split_inclusive('\n').enumerate();
-        for (number, line) in section {
+        let span = self.span_in("[factors]", name)?;
+        Some(self.at(format!("factors.{name}"), span))
+    }
+
+    /// Returns where the key called `name` stands in `section`, if it does.
+    pub(super) fn span_in(&self, section: &str, name: &str) -> Option<Range<usize>> {
+        let mut at = self.text.find(section)?;
+        let lines = self.text[at..].split_inclusive('\n').enumerate();
+        for (number, line) in lines {
             if number > 0 && line.starts_with('[') {
                 return None;
             }
             if line.split('=').next().map(str::trim) == Some(name) {
-                return Some(self.at(format!("factors.{name}"), at..at));
+                return Some(at..at);
             }
             at += line.len();
         }

@@ -80,6 +80,7 @@ pub fn document(trials: u32) -> RunDocument {
         cut_short: None,
         server_cpus: Vec::new(),
         client_cpus: Vec::new(),
+        multicast: None,
         plan: Plan {
             experiments: vec![experiment],
             trials: (1..=trials).map(trial).collect(),

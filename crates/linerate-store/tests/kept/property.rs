@@ -103,6 +103,7 @@ outcome: FlowOutcome {
                 Box::new(Datagrams {
                     sent,
                     jitter_ns: Some(sent / 2),
+                    transit: None,
                     departures: departures.map(|buckets| Histogram { buckets }),
                     ..Datagrams::default()
                 })

@@ -15,7 +15,8 @@ use super::shared::{FleetArgs, GateArgs, MarginArgs};
                   linerate fleet check                          who answers, with which version, clock and link\n  \
                   linerate fleet run                            each host with each other, one test a device\n  \
                   linerate fleet run --pattern many-to-one      all at the same moment to the first\n  \
-                  linerate fleet run incast.toml --at-once      an experiment of one's own\n\n\
+                  linerate fleet run incast.toml --at-once      an experiment of one's own\n  \
+                  linerate fleet sbatch --budget 10m            as a batch job of Slurm, with a report at its end\n\n\
                   docs/guide/fleet.md has the file and the patterns.")]
 pub struct FleetCommandArgs {
     #[command(subcommand)]
@@ -29,6 +30,8 @@ pub enum FleetCommand {
     Check(Box<FleetCheckArgs>),
     /// Measure between its hosts: an experiment, or a stream of a second from each to each
     Run(Box<FleetRunArgs>),
+    /// Submit a batch job to Slurm that does what `linerate fleet run` does with the same flags
+    Sbatch(Box<FleetSbatchArgs>),
 }
 
 /// Which fleet.
@@ -91,6 +94,16 @@ pub struct FleetRunArgs {
     pub gate: GateArgs,
     #[command(flatten)]
     pub fleet: FleetFileArgs,
+}
+
+/// `linerate fleet sbatch`.
+#[derive(Debug, Args)]
+pub struct FleetSbatchArgs {
+    /// Print the batch script and submit nothing
+    #[arg(long)]
+    pub print: bool,
+    #[command(flatten)]
+    pub run: FleetRunArgs,
 }
 
 fn pattern(text: &str) -> Result<Pattern, String> {

@@ -32,7 +32,9 @@ mod trace;
 /// `linerate watch`.
 mod watch;
 
-pub use fleet::{FleetCheckArgs, FleetCommand, FleetCommandArgs, FleetFileArgs, FleetRunArgs};
+pub use fleet::{
+    FleetCheckArgs, FleetCommand, FleetCommandArgs, FleetFileArgs, FleetRunArgs, FleetSbatchArgs,
+};
 pub use given::Typed;
 pub use peer::{PeerArgs, PeerChoice};
 pub use run::{OF_IPERF3, RATE_UNITS, RunArgs};
@@ -330,6 +332,9 @@ pub struct ServeArgs {
     /// output has port and certificate, and the end of standard input ends it. It keeps no file
     #[arg(long, conflicts_with_all = ["token_file", "lab_host"])]
     pub launched: bool,
+    /// Its file is a copy for this process alone, which it removes
+    #[arg(long, hide = true, requires = "launched")]
+    pub copied: bool,
     /// This host is a namespace of a lab
     #[arg(long, hide = true)]
     pub lab_host: bool,

@@ -109,7 +109,7 @@ pub fn measure(asked: &Experiments, specs: Vec<HostSpec>, refused: &Refused) -> 
             None => Repeats::Few,
         },
         every: None,
-        skew_max: asked.skew_max,
+        in_step: asked.in_step,
         first_look: FIRST_LOOK,
     };
     execute::run(&request, fleet, &directory, &asked.gate, &stop)

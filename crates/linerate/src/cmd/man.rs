@@ -33,6 +33,7 @@ linerate-capacity: CPUs that 25 Gbit/s ask for: linerate capacity study.bundle -
 linerate-fleet: Each host with each other, and which pairs are slow: linerate fleet run
 linerate-fleet-check: Whether all hosts can take part: linerate fleet check --fleet racks.toml
 linerate-fleet-run: All hosts to the first, at the same moment: linerate fleet run --pattern many-to-one
+linerate-fleet-sbatch: In the queue of Slurm, with a report at the end: linerate fleet sbatch --budget 10m
 linerate-trace: Both ends of the same traffic: linerate trace client.pcap server.pcap
 linerate-lab: Two hosts, a program in one of them, and none left: \
     linerate lab up; linerate lab exec lab server ip address; linerate lab down lab

@@ -8,8 +8,12 @@ pub mod compare;
 pub mod completions;
 /// `linerate fleet`.
 pub mod fleet;
+/// The file of a fleet.
+mod fleet_file;
 /// The hosts of a fleet, and agents that are launched for it.
 mod fleet_hosts;
+/// `linerate fleet sbatch`.
+mod fleet_sbatch;
 /// `linerate lab`.
 pub mod lab;
 /// `linerate man`.

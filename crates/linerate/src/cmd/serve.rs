@@ -39,6 +39,11 @@ pub fn serve(args: &ServeArgs) -> CmdResult {
     }
     let becoming = args.user.as_deref().map(Becoming::user).transpose();
     let becoming = becoming.map_err(Failure::usage)?;
+    if args.copied {
+        // Nobody starts it again: the next one has a copy of its own.
+        std::fs::remove_file(std::env::current_exe()?)
+            .context("cannot remove this copy of the program")?;
+    }
     files::raise_limit();
     // It starts no programs; whatever comes in must not gain rights by one.
     nix::sys::prctl::set_no_new_privs()?;
@@ -122,6 +127,7 @@ pub fn serve(args: &ServeArgs) -> CmdResult {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             port: server.address()?.port(),
             certificate: fingerprint.to_string(),
+            node: std::env::var("SLURMD_NODENAME").ok(),
         });
     } else if !args.lab_host {
         if let Some(fingerprint) = identity {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use linerate_model::Nanos;
 use linerate_model::experiment::{Cell, Experiment, Factor, Level};
-use linerate_model::fleet::FleetFile;
+use linerate_model::fleet::{FleetFile, InStep};
 use linerate_model::manner::{Named, Transport};
 use linerate_model::margin::Margins;
 use linerate_model::probe::Probes;
@@ -57,8 +57,8 @@ pub struct Experiments {
     pub hosts: HostsAsked,
     /// The lab to make, where one is asked for.
     pub lab: Option<LabAsked>,
-    /// How far apart the first payloads of a fleet may be; absent for a part of the window.
-    pub skew_max: Option<Nanos>,
+    /// How the hosts of a fleet begin at the same moment.
+    pub in_step: InStep,
     /// Directory of the bundle; named after the time where none is asked for.
     pub directory: Option<PathBuf>,
     /// Whether only the plan is made.
@@ -96,7 +96,7 @@ pub fn study(args: &StudyArgs) -> CmdResult<Experiments> {
         margins: args.margins.margins(),
         hosts,
         lab: (args.lab).map(|preset| lab(preset, &args.lab_link, &drafts)),
-        skew_max: None,
+        in_step: InStep::default(),
         directory: args.out.clone(),
         dry_run: args.dry_run,
         gate: gate_of(&args.gate, &drafts)?,
@@ -125,7 +125,7 @@ pub fn of_fleet(
         margins: args.margins.margins(),
         hosts: super::fleet_hosts(&args.fleet, fleet)?,
         lab: None,
-        skew_max: fleet.skew_max,
+        in_step: fleet.in_step,
         directory: args.out.clone(),
         dry_run: args.dry_run,
         gate: gate_of(&args.gate, &drafts)?,
@@ -202,7 +202,7 @@ fn of_run(args: &RunArgs, typed: &str, draft: Draft) -> CmdResult<Experiments> {
         margins: args.margins.margins(),
         hosts,
         lab: preset.map(|preset| lab(preset, &args.plan.lab_link, &drafts)),
-        skew_max: None,
+        in_step: InStep::default(),
         directory: args.output.out.clone(),
         dry_run: false,
         gate: gate_of(&args.gate, &drafts)?,

@@ -9,6 +9,7 @@ use linerate_agent::foreign::iperf3_peer::parameters_of;
 use linerate_analyze::precision::Precision;
 use linerate_controller::{Inventories, Placing, Repeats, RunRequest, WarmUp};
 use linerate_model::experiment::{Factor, Level, LevelError, Timing};
+use linerate_model::fleet::InStep;
 use linerate_model::plan::Trial;
 use linerate_model::workload::Workload;
 use linerate_model::{Bytes, Nanos};
@@ -223,7 +224,7 @@ pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
         repeats: Repeats::None,
         first_look: *runs.start(),
         every,
-        skew_max: None,
+        in_step: InStep::default(),
     };
     Ok(Measurement {
         request,

@@ -399,7 +399,7 @@ fn commands_of_remedies_are_understood() {
 }
 
 /// The subcommands, in the order of the help text, with those of `lab`.
-const COMMANDS: [&str; 25] = [
+const COMMANDS: [&str; 26] = [
     "",
     "study",
     "serve",
@@ -413,6 +413,7 @@ const COMMANDS: [&str; 25] = [
     "fleet",
     "fleet check",
     "fleet run",
+    "fleet sbatch",
     "lab",
     "lab up",
     "lab list",

@@ -188,6 +188,45 @@ fn a_host_that_sends_slowly_is_found() {
 }
 
 #[test]
+fn a_datagram_starts_many_hosts_at_the_same_moment() {
+    let _load = alone();
+    let Some(agents) = Agents::up(4, &[]) else {
+        return;
+    };
+    let fleet = agents.path("fleet.toml");
+    let text = std::fs::read_to_string(&fleet).expect("the fleet");
+    let by_datagram = text.replace("format = 1\n", "format = 1\nstart = \"multicast\"\n");
+    std::fs::write(&fleet, by_datagram).expect("the fleet");
+    let (experiment, bundle) = (agents.path("short.toml"), agents.path("incast"));
+    let run = [
+        "run",
+        &experiment,
+        "--pattern",
+        "many-to-one",
+        "-o",
+        &bundle,
+    ];
+    let said = agents.fleet(&run).run();
+    assert!(said.code == 0 || said.code == 3, "{said:?}");
+    let run = std::fs::read_to_string(agents.folder.path().join("incast/run.json"));
+    let group = json(&run.expect("a document"))["multicast"].to_string();
+    assert!(group.contains("239."), "{group}");
+    let report = agents.report("incast");
+    let trials = report["chapters"][0]["trials"].as_array().expect("trials");
+    if trials.iter().all(|trial| !trial["invalid"].is_null()) {
+        return too_busy(&format!("{trials:?}"));
+    }
+    let about = report["about"].to_string();
+    assert!(about.contains(&group.replace('"', "")), "{about}");
+    let tables = report["chapters"][0]["tables"].as_array().expect("tables");
+    let shares = tables
+        .iter()
+        .find(|table| table["title"] == "What each client had");
+    let rows = shares.expect("a table")["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 3, "{rows:?}");
+}
+
+#[test]
 fn a_host_that_dies_costs_its_own_pairs() {
     let _load = alone();
     let Some(mut agents) = Agents::up(4, &[]) else {
@@ -220,4 +259,65 @@ fn a_host_that_dies_costs_its_own_pairs() {
         .filter(|trial| !valid(trial))
         .count();
     assert!((1..=12).contains(&lost), "{trials:?}");
+}
+
+#[test]
+fn a_batch_script_runs_what_was_typed() {
+    let folder = folder();
+    let fleet = file(
+        &folder,
+        "fleet.toml",
+        "format = 1\nlaunch = \"slurm\"\n[slurm]\npartition = \"net work\"\ntime = \"1:00:00\"\n\
+         options = [\"--qos=high\"]\nprogram = \"/opt/linerate\"\n[[host]]\nname = \"n[1-2]\"\n",
+    );
+    let out = folder.path().join("b").display().to_string();
+    let words = [
+        "fleet",
+        "sbatch",
+        "--print",
+        "--fleet",
+        &fleet,
+        "--pattern",
+        "pairs",
+        "--out",
+        &out,
+    ];
+    let script = linerate(&words).run().done().out;
+    let lines: Vec<&str> = script.lines().collect();
+    for option in [
+        "#SBATCH --nodes=2",
+        "#SBATCH --nodelist=n1,n2",
+        "#SBATCH --exclusive",
+        "#SBATCH '--partition=net work'",
+        "#SBATCH --time=1:00:00",
+        "#SBATCH --qos=high",
+        &format!("#SBATCH --output={out}.log"),
+    ] {
+        assert!(lines.contains(&option), "{option}: {script}");
+    }
+    assert_eq!(lines[0], "#!/bin/sh");
+    let expected =
+        format!("exec /opt/linerate fleet run --fleet {fleet} --pattern pairs --out {out}");
+    assert_eq!(lines.last(), Some(&&*expected));
+
+    let elsewhere = linerate(&words[..7]).run().done().out;
+    let run = elsewhere.lines().last().unwrap_or_default();
+    assert!(
+        run.contains("fleet run --out /") && run.contains(".bundle --fleet"),
+        "a bundle has a place that is known before it is there: {run}"
+    );
+    linerate(&words)
+        .words(&["--between", "a:b"])
+        .run()
+        .failed(2, &["`a`", "no groups"]);
+    file(
+        &folder,
+        "fleet.toml",
+        "format = 1\n[[host]]\nname = \"n[1-2]\"\n",
+    );
+    linerate(&words).run().failed(2, &["slurm"]);
+    file(&folder, "fleet.toml", "format = 1\nlaunch = \"slurm\"\n");
+    linerate(&words).run().failed(2, &["nodes"]);
+    let check = linerate(&["fleet", "check", "--fleet", &fleet]);
+    check.run().failed(2, &["nodes", "salloc"]);
 }

@@ -230,6 +230,28 @@ fn a_round_trip_takes_its_time() {
     within(requester["latency"]["p50_us"].as_f64(), 8000.0, 10_000.0);
 }
 
+#[test]
+fn datagrams_take_their_time_each_way() {
+    let _alone = alone();
+    let Some(pair) = Pair::up(&["--delay", "2ms"]) else {
+        return;
+    };
+    let Some(document) = measure(&pair, "-t 1 -u -b 10M --bidir", |_| false) else {
+        return;
+    };
+    let ways = document["trials"][0]["one_way"].as_array().expect("ways");
+    assert_eq!(ways.len(), 2, "{ways:?}");
+    for way in ways {
+        // Two links each way, and one clock of both hosts.
+        assert_eq!(
+            (&way["known"], &way["uncertainty_us"]),
+            (&true.into(), &0.0.into())
+        );
+        within(way["shortest_us"].as_f64(), 4000.0, 6000.0);
+        assert!(way["mean_us"].as_f64() >= way["shortest_us"].as_f64());
+    }
+}
+
 /// Loss as a level: the lab has hosts for each.
 const LOSSES: &str = r#"
 format = 1

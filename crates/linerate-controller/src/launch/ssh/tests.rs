@@ -95,7 +95,7 @@ impl Scene {
         let hosts: Vec<FleetHost> = hosts.iter().map(host).collect();
         let (ssh, agent) = (self.path("ssh"), self.path("agent"));
         let ssh = Ssh::with(ssh, &self.launch, 0, agent, within).unwrap();
-        Launcher::Ssh(ssh).launch(&hosts)
+        Launcher::Ssh(ssh).launch(&hosts).unwrap()
     }
 
     /// Returns how `ssh` was called since this was asked last.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use linerate_agent::api::{Assignment, Changes, Placement, PollFrom, Prepared, TrialState};
 use linerate_model::experiment::{Timing, changes};
+use linerate_model::fleet::Multicast;
 use linerate_model::manner::Transport;
 use linerate_model::plan::Trial;
 use linerate_model::probe::Probes;
@@ -18,6 +19,7 @@ use super::super::instants::{Instants, instants};
 use super::super::placement::{Pinned, Placing, is_one_machine, is_over_loopback, on_one_machine};
 use super::super::warm_up::first_windows;
 use super::participant::{Participant, TrialAgent, each};
+use super::trigger::Starter;
 use super::{Attempt, RunContext, files};
 use crate::fleet::{Fleet, Member};
 
@@ -35,7 +37,9 @@ impl<'a> Attempt<'a> {
     /// Makes the flows of all `attempts` but those that hosts spoil which have `failed`, agrees on instants that are the same for
     /// those that have theirs, and starts these; returns of each whether it has begun.
     pub(super) fn begin(attempts: &mut [Self], failed: &[Reason]) -> Vec<Result<(), Reason>> {
-        let mut patience = 1;
+        // Before a datagram can be sent, all have heard of it.
+        let is_sent = attempts.iter().any(|attempt| attempt.multicast().is_some());
+        let mut patience = if is_sent { PATIENCE_STEP } else { 1 };
         loop {
             let begun = Self::begin_with(attempts, failed, patience);
             let is_late = |begun: &Result<(), Reason>| {
@@ -72,12 +76,26 @@ impl<'a> Attempt<'a> {
         let Some(at) = instants.reduce(Instants::of_both) else {
             return made;
         };
+        let by_multicast = attempts.iter().find_map(Self::multicast);
+        let starter = by_multicast.map(|(to, agent)| Starter::open(to, &agent));
         let with_result = attempts.iter_mut().zip(made);
-        clock.together(with_result, |(attempt, made)| {
+        let begun = clock.together(with_result, |(attempt, made)| {
             made?;
             attempt.at = at;
-            attempt.start()
-        })
+            attempt.start(starter.as_ref())
+        });
+        if let Some(Ok(starter)) = starter {
+            starter.send(clock, at.start_ns);
+        }
+        begun
+    }
+
+    /// Returns where the datagram goes that starts this trial of a fleet, and a host that hears it.
+    fn multicast(&self) -> Option<(Multicast, TrialAgent<'a>)> {
+        let to = self.run.request.in_step.multicast?;
+        let is_of_fleet = !self.trial.hosts.is_empty();
+        let first = self.participants.first().filter(|_| is_of_fleet)?;
+        Some((to, first.agent))
     }
 
     /// Returns an attempt at `trial` of which nothing has been done yet.
@@ -113,12 +131,21 @@ impl<'a> Attempt<'a> {
         self.await_flows()
     }
 
-    /// Starts at the instants that were agreed on.
-    fn start(&mut self) -> Result<(), Reason> {
+    /// Starts at the instants that were agreed on, or when `starter` says so.
+    fn start(&mut self, starter: Option<&Result<Starter, Reason>>) -> Result<(), Reason> {
         let (clock, at) = (&self.fleet.clock, self.at);
+        let starter = match starter {
+            Some(Err(why)) => return Err(why.clone()),
+            Some(Ok(starter)) => Some(starter),
+            None => None,
+        };
         each(clock, &mut self.participants, |one| {
             let asked_ns = clock.now_ns();
-            match one.agent.start(&at.on_host(one.agent.clock())) {
+            let mut request = at.on_host(one.agent.clock());
+            if let Some(starter) = starter {
+                request = starter.arm(&one.agent, request)?;
+            }
+            match one.agent.start(&request) {
                 // Whether it has heard is seen by following it.
                 Err(why) if why.host_failure() == Some(HostFailure::Silent) => {
                     one.handle_failure(asked_ns, why);

@@ -8,16 +8,20 @@ use linerate_model::flag::{Note, TrialFlag};
 use linerate_model::metric::Metric;
 use linerate_model::profile::TrialProfile;
 use linerate_model::reason::Reason;
-use linerate_model::run::{FlowOutcome, FlowRecord, TrialEvidence, TrialRecord, Validity};
-use linerate_model::sample::{Subject, TrialSample};
+use linerate_model::run::{
+    ClockFit, FlowOutcome, FlowRecord, HostRecord, TrialEvidence, TrialRecord, Validity,
+    share_a_kernel,
+};
+use linerate_model::sample::{End, Subject, TrialSample};
 use linerate_model::samples::Samples;
 use linerate_model::workload::Part;
-use linerate_model::{Bytes, HostName, Nanos};
+use linerate_model::{Bytes, FlowId, HostName, Nanos};
 
 use super::super::instants::Instants;
 use super::super::validity::{self, Missing};
 use super::participant::{Gathered, Participant, TrialAgent, since};
 use super::{Attempt, Concluded, TrafficEnd};
+use crate::fleet::ClockFilter;
 
 impl Attempt<'_> {
     /// Puts together what the hosts handed in and decides whether it may be averaged.
@@ -65,9 +69,18 @@ impl Attempt<'_> {
             Err(why) => (vec![why], None),
         };
         evidence.record.flags.extend(cut_short.clone());
+        let mut clocks = Vec::with_capacity(self.participants.len());
+        let records = self.participants.iter();
+        let records: Vec<HostRecord> = records.map(|one| one.agent.member.record.clone()).collect();
         for mut participant in self.participants {
             evidence.record.flags.extend(flags_of(&participant, volume));
             let (agent, gathered) = (participant.agent, &mut participant.gathered);
+            let took = Nanos(at.stop_ns.saturating_sub(at.start_ns));
+            if let Some(by) = participant.clock.poll_set_in(took) {
+                let host = agent.host().clone();
+                reasons.insert(0, Reason::ClockSet { host, by });
+            }
+            clocks.push((agent.host().clone(), take(&mut participant.clock)));
             // What came together with the failure of another host.
             gathered.samples.append(take(&mut gathered.news));
             evidence.flows.reserve_exact(gathered.flows.len());
@@ -119,6 +132,7 @@ impl Attempt<'_> {
                 }
             }
         }
+        place_on_one_clock(&mut evidence.flows, &clocks, share_a_kernel(&records));
         evidence.record.start_skew_ns = start_skew(&evidence.flows);
         evidence.record.start_skew_uncertainty_ns =
             evidence.record.start_skew_ns.map(|_| uncertainty_ns);
@@ -132,6 +146,7 @@ impl Attempt<'_> {
             evidence,
             warm_up: Nanos(at.begin_ns.saturating_sub(at.start_ns)),
             is_lasting,
+            clocks,
             cut_short: cut_short
                 .filter(|_| is_cut_short)
                 .map(|flag| flag.to_string()),
@@ -252,6 +267,41 @@ fn reads(host: &HostName, gathered: &Gathered) -> u64 {
         .unsigned_abs()
 }
 
+/// Says of datagrams how long they were on their way: their receivers know the difference of two clocks.
+fn place_on_one_clock(
+    flows: &mut [FlowRecord],
+    clocks: &[(HostName, ClockFilter)],
+    is_one_clock: bool,
+) {
+    let fits: BTreeMap<&HostName, ClockFit> = clocks
+        .iter()
+        .filter_map(|(host, clock)| Some((host, clock.fit_of_trial()?)))
+        .collect();
+    let ends = flows
+        .iter()
+        .map(|flow| ((flow.flow, flow.end), flow.host.clone()));
+    let host_of: BTreeMap<(FlowId, End), HostName> = ends.collect();
+    for flow in flows {
+        let other = host_of.get(&(flow.flow, flow.end.other()));
+        let Some(datagrams) = &mut flow.outcome.datagrams else {
+            continue;
+        };
+        let known = other.and_then(|other| {
+            let (own, other) = (fits.get(&flow.host)?, fits.get(other)?);
+            // Namespaces of one kernel have its clock.
+            let (ahead_ns, uncertainty_ns) = if is_one_clock {
+                (0, 0)
+            } else {
+                let ahead_ns = own.offset_ns.saturating_sub(other.offset_ns);
+                let uncertainty_ns = own.uncertainty_ns.saturating_add(other.uncertainty_ns);
+                (ahead_ns, uncertainty_ns)
+            };
+            Some(datagrams.transit?.with_clocks(ahead_ns, uncertainty_ns))
+        });
+        datagrams.transit = known;
+    }
+}
+
 /// Returns the spread of the instants at which sending ends moved their first payload.
 fn start_skew<'f>(flows: impl IntoIterator<Item = &'f FlowRecord>) -> Option<u64> {
     let sending = flows
@@ -283,5 +333,112 @@ fn flow_record(agent: &TrialAgent<'_>, flow: FlowOutcome, at: &Instants) -> Flow
             stall_max_ns: None,
             ..flow
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::datagram::{Datagrams, Transit};
+    use linerate_model::run::Incoming;
+    use linerate_model::setting::Settings;
+
+    use super::*;
+    use crate::fleet::Exchange;
+
+    /// One end of flow 0 on `host`; of a receiver with what its datagrams took on two clocks.
+    fn record(host: &str, end: End, transit_ns: Option<i64>) -> FlowRecord {
+        let transit = transit_ns.map(|ns| Transit {
+            shortest_ns: ns,
+            mean_ns: ns,
+            longest_ns: ns,
+            uncertainty_ns: None,
+        });
+        let datagrams = Datagrams {
+            transit,
+            ..Datagrams::default()
+        };
+        FlowRecord {
+            trial: linerate_model::TrialId(1),
+            host: host.into(),
+            outcome: FlowOutcome {
+                datagrams: Some(Box::new(datagrams)),
+                flow: FlowId(0),
+                end,
+                part: match end {
+                    End::Client => Part::Sender,
+                    End::Server => Part::Receiver,
+                },
+                local: String::new(),
+                remote: String::new(),
+                cpu: None,
+                incoming: Incoming::default(),
+                first_payload_ns: None,
+                bytes_sent: 0,
+                bytes_received: 0,
+                counted_ns: None,
+                stall_max_ns: None,
+                settings: Settings::default(),
+                latency: None,
+                lateness: None,
+                requests: None,
+                connections: None,
+                zero_copy: None,
+                ended_early: None,
+            },
+        }
+    }
+
+    /// A clock that is `ahead_ns` ahead of ours, as an exchange of `round_trip_ns` has shown.
+    fn clock(host: &str, ahead_ns: u64, round_trip_ns: u64) -> (HostName, ClockFilter) {
+        let mut clock = ClockFilter::default();
+        clock.handle_exchange(Exchange {
+            asked_ns: 1_000,
+            received_ns: 1_000 + ahead_ns + round_trip_ns / 2,
+            sent_ns: 1_000 + ahead_ns + round_trip_ns / 2,
+            answered_ns: 1_000 + round_trip_ns,
+        });
+        (host.into(), clock.of_trial())
+    }
+
+    #[test]
+    fn what_datagrams_took_is_known_as_well_as_both_clocks() {
+        // 3 ms on the way, and a server whose clock is 700 ms behind the client's.
+        let on_two_clocks = 3_000_000 - 700_000_000;
+        let told = |round_trip_ns, is_one_clock| {
+            let mut flows = [
+                record("client", End::Client, None),
+                record("server", End::Server, Some(on_two_clocks)),
+            ];
+            let clocks = [
+                clock("client", 900_000_000, round_trip_ns),
+                clock("server", 200_000_000, round_trip_ns),
+            ];
+            place_on_one_clock(&mut flows, &clocks, is_one_clock);
+            let [_, server] = flows;
+            server.outcome.datagrams?.transit
+        };
+        let near = told(200_000, false).expect("both clocks are known");
+        assert_eq!(
+            (near.mean_ns, near.uncertainty_ns),
+            (3_000_000, Some(200_000))
+        );
+        assert!(near.is_known());
+        let far = told(20_000_000, false).expect("both clocks are known");
+        assert!(!far.is_known(), "{far:?}");
+        let same = told(200_000, true).expect("there is one clock");
+        assert_eq!(
+            (same.mean_ns, same.uncertainty_ns),
+            (on_two_clocks, Some(0))
+        );
+        let mut alone = [record("server", End::Server, Some(5))];
+        place_on_one_clock(&mut alone, &[clock("server", 1, 1)], false);
+        assert_eq!(
+            alone[0]
+                .outcome
+                .datagrams
+                .as_ref()
+                .and_then(|it| it.transit),
+            None
+        );
     }
 }

@@ -18,7 +18,7 @@ use linerate_model::{HostName, Nanos};
 use super::RunRequest;
 use super::instants::Instants;
 use crate::event::RunEvent;
-use crate::fleet::Fleet;
+use crate::fleet::{ClockFilter, Fleet};
 
 /// Assignments, flows, instants, start.
 mod begin;
@@ -32,6 +32,8 @@ mod follow;
 mod participant;
 /// What memory has no room for.
 mod spooling;
+/// A start by multicast.
+mod trigger;
 
 use participant::Participant;
 pub(super) use spooling::Spooling;
@@ -74,6 +76,8 @@ pub(super) struct Concluded {
     pub warm_up: Nanos,
     /// Whether it would fail again for the same reason.
     pub is_lasting: bool,
+    /// What is known by now of the clocks of its hosts.
+    pub clocks: Vec<(HostName, ClockFilter)>,
     /// Why the run ends with what this trial measured.
     pub cut_short: Option<String>,
 }
@@ -125,11 +129,17 @@ pub(super) fn drive(
     if let Some(trial) = trials.first().filter(|trial| !trial.hosts.is_empty()) {
         let most = run
             .request
+            .in_step
             .skew_max
             .unwrap_or(Nanos(trial.timing.measure.0 / SKEW_PART));
         Concluded::in_step(&mut concluded, uncertainty_ns, most);
     }
     fleet.take_over(inventories);
+    for one in &mut concluded {
+        for (host, clock) in one.clocks.drain(..) {
+            fleet.take_over_clock(&host, clock);
+        }
+    }
     concluded
 }
 

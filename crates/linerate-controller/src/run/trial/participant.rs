@@ -17,7 +17,7 @@ use linerate_model::{HostName, Nanos, TrialId};
 
 use super::super::instants::Instants;
 use super::super::validity;
-use crate::fleet::{Clock, Member, failure_of};
+use crate::fleet::{Clock, ClockFilter, Exchange, Member, failure_of};
 
 /// A host that takes part in a trial.
 pub(super) struct Participant<'a> {
@@ -27,6 +27,8 @@ pub(super) struct Participant<'a> {
     pub round_trip: Option<Nanos>,
     /// What its agent lets a long path add to the warm-up.
     pub warm_up_more: Nanos,
+    /// Its clock, by its answers so far.
+    pub clock: ClockFilter,
     pub gathered: Gathered,
 }
 
@@ -136,6 +138,7 @@ impl<'a> Participant<'a> {
             assignment,
             round_trip: None,
             warm_up_more: Nanos(0),
+            clock: agent.member.clock.of_trial(),
             gathered: Gathered::default(),
         }
     }
@@ -170,7 +173,7 @@ impl<'a> Participant<'a> {
         let sample_interval = self.assignment.sample_interval;
         let elapsed = Nanos(asked_ns.saturating_sub(at.start_ns));
         let bytes_max = bytes_max(flows, sample_interval, elapsed);
-        let mut answers = (0..ANSWERS_MAX).map(|_| self.look_once(at, wait, bytes_max));
+        let mut answers = (0..ANSWERS_MAX).map(|_| self.look_once(clock, at, wait, bytes_max));
         let looked = answers.find(|answer| !matches!(answer, Ok(true)));
         let endless = || self.failed("its agent hands over more than an agent keeps".to_owned());
         match looked.unwrap_or_else(|| Err(endless())) {
@@ -245,7 +248,14 @@ impl<'a> Participant<'a> {
     }
 
     /// Takes over one answer; returns whether there is more to be asked for at once.
-    fn look_once(&mut self, at: &Instants, wait: Nanos, bytes_max: u64) -> Result<bool, Reason> {
+    fn look_once(
+        &mut self,
+        clock: &Clock,
+        at: &Instants,
+        wait: Nanos,
+        bytes_max: u64,
+    ) -> Result<bool, Reason> {
+        let asked_ns = clock.now_ns();
         let flows = self.assignment.all_flows().count();
         let status = self.agent.poll(PollFrom {
             sample: self.gathered.next,
@@ -255,6 +265,14 @@ impl<'a> Participant<'a> {
         if status.next != self.gathered.next.saturating_add(status.samples.len()) {
             let words = "it answered another request than the last".to_owned();
             return Err(self.because(HostFailure::Silent, words));
+        }
+        if let Some(at_ns) = status.at_ns {
+            self.clock.handle_exchange(Exchange {
+                asked_ns,
+                received_ns: at_ns,
+                sent_ns: at_ns,
+                answered_ns: clock.now_ns(),
+            });
         }
         self.gathered.bytes += bytes_of(&status.samples);
         let checked = self.gathered.check(&status, flows, bytes_max);

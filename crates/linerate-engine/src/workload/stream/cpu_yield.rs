@@ -10,6 +10,8 @@
 //! another program computes, it would have the CPU for its whole slice each time; so a sender that
 //! was away for long does not yield again until that has become a small share of the time.
 
+use std::time::Duration;
+
 use crate::sys::clock::now_ns;
 
 /// Payload after which a worker yields: half of what the second-level cache of a server's core has.
@@ -19,12 +21,16 @@ const GIVE_BYTES: usize = 512 << 10;
 const AWAY_MAX_NS: u64 = 500_000;
 /// A yield that took so long gave the CPU to another thread: the system call alone takes 0.2 µs.
 const GIVEN_NS: u64 = 3_000;
+/// How long a worker rests after its first call: a hundred of others on its CPU make theirs.
+const FIRST_REST_NS: u64 = 1_000_000;
 /// How many times as long as it was away a sender then keeps its CPU: it loses 3 % at the most.
 const KEEP_TIMES: u64 = 32;
 
 /// When a worker yields.
 #[derive(Debug)]
 pub(crate) struct CpuYield {
+    /// When counting begins.
+    begin_ns: u64,
     sent_bytes: usize,
     /// The clock when it was last asked whether to yield.
     latest_ns: u64,
@@ -35,11 +41,13 @@ pub(crate) struct CpuYield {
     given: u32,
 }
 
-impl Default for CpuYield {
-    /// One that yields after its first call: of senders that are to begin at the same instant on one CPU each other begins
-    /// a call later, not a slice of the scheduler, which is 3 ms.
-    fn default() -> Self {
+impl CpuYield {
+    /// Returns one that rests after its first call, unless it would do so in the window that begins at `begin_ns`: of senders
+    /// that are to begin at the same instant on one CPU each other begins a call later, not a slice of the scheduler, which
+    /// is 3 ms.
+    pub(crate) fn before(begin_ns: u64) -> Self {
         Self {
+            begin_ns,
             sent_bytes: GIVE_BYTES,
             latest_ns: 0,
             keeps_until_ns: 0,
@@ -47,9 +55,15 @@ impl Default for CpuYield {
             given: 0,
         }
     }
-}
 
-impl CpuYield {
+    /// Lets other senders begin. A yield would let threads of the same scheduling group go by (sched(7), autogroup), and
+    /// those of other agents not. It says nothing of receivers.
+    fn rest(&mut self) {
+        if self.latest_ns + FIRST_REST_NS < self.begin_ns {
+            std::thread::sleep(Duration::from_nanos(FIRST_REST_NS));
+        }
+    }
+
     /// Notes that a call sent so many bytes, and yields if that makes enough.
     ///
     /// Cost: an addition and a compare; each 512 KiB two clock readings and the system call, 250 ns.
@@ -58,9 +72,8 @@ impl CpuYield {
         if self.sent_bytes >= GIVE_BYTES {
             self.sent_bytes = 0;
             if self.latest_ns == 0 {
-                // What it brings says nothing of receivers.
-                std::thread::yield_now();
                 self.latest_ns = now_ns();
+                self.rest();
             } else {
                 self.give(now_ns, std::thread::yield_now);
             }
@@ -103,7 +116,7 @@ mod tests {
     #[test]
     fn a_sender_that_was_away_for_long_keeps_its_cpu_for_a_while() {
         let (now_ns, gave) = (Cell::new(1_000_000_000), Cell::new(0));
-        let mut way = CpuYield::default();
+        let mut way = CpuYield::before(0);
         // Yields where somebody takes the CPU for so long; returns how often it has yielded so far.
         let mut give = |at_ns: u64, takes_ns: u64| {
             now_ns.set(at_ns);
@@ -130,7 +143,7 @@ mod tests {
 
     #[test]
     fn small_calls_yield_as_rarely_as_large_ones() {
-        let mut way = CpuYield::default();
+        let mut way = CpuYield::before(0);
         way.sent(1);
         assert!(way.latest_ns() > 0, "others begin, too");
         for _ in 1..GIVE_BYTES / 128 {

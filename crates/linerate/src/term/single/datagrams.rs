@@ -1,6 +1,6 @@
 //! What became of datagrams: lines of the final block.
 
-use linerate_analyze::single::SingleTrial;
+use linerate_analyze::single::{OneWay, SingleTrial};
 use linerate_model::number;
 use linerate_model::response::name;
 use linerate_model::unit::Unit;
@@ -77,4 +77,29 @@ pub(super) fn print(trial: &SingleTrial<'_>) {
     if let Some(jitter) = of(trial, name::JITTER) {
         labelled("jitter", &Unit::Nanoseconds.display(jitter));
     }
+    for way in &trial.one_way {
+        labelled("one way", &one_way(way));
+    }
+}
+
+fn one_way(way: &OneWay) -> String {
+    let time = |us: f64| Unit::Nanoseconds.display(us * 1e3);
+    let direction = way.direction.in_words();
+    if !way.known {
+        let open = time(way.uncertainty_us);
+        return format!(
+            "{direction}: not known, it is shorter than the {open} that the clocks leave open"
+        );
+    }
+    // Hosts with one clock know it exactly.
+    let open = match way.uncertainty_us {
+        us if us > 0.0 => format!(" ± {}", time(us)),
+        _ => String::new(),
+    };
+    format!(
+        "{direction}: {}{open} in the mean ({} to {})",
+        time(way.mean_us),
+        time(way.shortest_us),
+        time(way.longest_us)
+    )
 }
