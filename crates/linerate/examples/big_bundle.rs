@@ -150,6 +150,7 @@ impl Asked {
             cut_short: None,
             server_cpus: Vec::new(),
             client_cpus: Vec::new(),
+            multicast: None,
             plan,
             hosts: fleet.iter().map(|host| record(&host.name)).collect(),
             left_out: Vec::new(),
