@@ -65,14 +65,13 @@ use parquet::file::writer::SerializedFileWriter;
 use crate::durable::{self, FileError, Step, failed};
 use crate::events::{self, EventLog};
 use crate::layout::{CAPTURES, EVENTS, PARTIAL, REPORT, RUN, TableName, capture_file};
+use crate::rows::samples::GROUP_ROWS_MAX;
 use crate::rows::trials::StoredTrial;
 use crate::rows::{captures, flows, format_of, samples, stacks, trials};
 use crate::table::{Table, TableFile, TableFormat, Unfit};
 
 /// Rows from which on a row group is closed where it may be.
 pub(crate) const GROUP_ROWS: usize = 32 << 10;
-/// The most rows of a row group, which ends in the middle of a host that has more: about 15 MB while it is in memory.
-pub(crate) const GROUP_ROWS_MAX: usize = 128 << 10;
 
 /// Stores a run while it happens.
 ///

@@ -4,6 +4,7 @@
 //! and rows are those of a run; each host tells every 100 ms what one with so many CPUs and a flow tells. `.ci/bundles` holds
 //! the memory that writing takes, and reading by `linerate report`, against what they may take.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -102,12 +103,13 @@ fn main() -> Result<(), Failed> {
     }
     let appended = peak_kib();
     writer.finish(&document)?;
-    println!(
+    writeln!(
+        std::io::stdout(),
         "{} trials, {rows} samples; peak {} MiB while they were written, {} MiB in all",
         document.plan.trials.len(),
         appended / 1024,
         peak_kib() / 1024,
-    );
+    )?;
     Ok(())
 }
 

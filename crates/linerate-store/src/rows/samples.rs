@@ -8,8 +8,9 @@ use parquet::errors::ParquetError;
 
 use super::{Odd, leave_out, text};
 use crate::table::{Column, Table, TableFormat};
-use crate::writer::GROUP_ROWS_MAX;
 
+/// The most rows of a row group, which ends in the middle of a host that has more: about 15 MB while it is in memory.
+pub(crate) const GROUP_ROWS_MAX: usize = 128 << 10;
 /// Schema and packing of `samples.parquet`.
 pub(crate) static FORMAT: TableFormat<'static> = TableFormat {
     schema: "message samples {

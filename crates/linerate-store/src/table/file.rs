@@ -17,7 +17,7 @@ use parquet::file::writer::SerializedFileWriter;
 use super::{Column, Table, TableFormat};
 
 /// The most rows of a row group; the writer closes one after some ten thousand rows, or one trial.
-const GROUP_ROWS_MAX: i64 = 1 << 24;
+const READ_GROUP_ROWS_MAX: i64 = 1 << 24;
 
 /// The most values of a column in a row group: lists have several in a row.
 const GROUP_VALUES_MAX: i64 = 1 << 25;
@@ -64,7 +64,7 @@ impl TableFile {
             let most = i64::try_from(rows_max).unwrap_or(i64::MAX);
             (most, most, rows_max)
         } else {
-            (GROUP_ROWS_MAX, GROUP_VALUES_MAX, rows_max)
+            (READ_GROUP_ROWS_MAX, GROUP_VALUES_MAX, rows_max)
         };
         let source = file.try_clone()?;
         let reader = guarded(|| SerializedFileReader::new(file))?;

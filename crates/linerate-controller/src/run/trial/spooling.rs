@@ -11,7 +11,7 @@ use linerate_store::Spool;
 const HELD_MAX: usize = if cfg!(test) { 100 } else { 20 << 20 };
 
 /// Where samples go that memory has no room for.
-pub(in crate::run) struct Spooling<'a> {
+pub(crate) struct Spooling<'a> {
     /// The bundle; without one all is kept in memory.
     bundle: Option<&'a Path>,
     spool: Option<Arc<Spool>>,
