@@ -1,5 +1,6 @@
 //! The hosts of a run: connecting, admission, inventory, clocks.
 
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -118,6 +119,8 @@ pub struct Member {
 /// The hosts of a run, the server first.
 pub struct Fleet {
     pub(crate) members: Vec<Member>,
+    /// Where each of them is, by its name.
+    places: HashMap<HostName, usize>,
     pub(crate) clock: Clock,
     request: AdmitRequest,
     /// When all leases and clocks were last refreshed, counted from before the first of them.
@@ -177,6 +180,7 @@ impl Fleet {
     ) -> Result<Self, FleetError> {
         let mut fleet = Fleet {
             members: Vec::new(),
+            places: HashMap::new(),
             refreshed_ns: clock.now_ns(),
             clock,
             request: request.clone(),
@@ -295,8 +299,11 @@ impl Fleet {
             Ok(())
         });
         exchanged.into_iter().collect::<Result<(), FleetError>>()?;
-        let place = |member: &Member| names.iter().position(|name| *name == member.record.name);
-        fleet.members.sort_by_key(place);
+        fleet.places = names.into_iter().zip(0..).collect();
+        let places = &fleet.places;
+        fleet
+            .members
+            .sort_by_key(|member| places.get(&member.record.name));
         Ok(fleet)
     }
 
@@ -432,8 +439,7 @@ impl Fleet {
 
     /// Goes on without `host`, which has no part in what follows.
     pub(crate) fn give_up(&mut self, host: &HostName) {
-        let mut members = self.members.iter_mut();
-        if let Some(member) = members.find(|member| member.record.name == *host) {
+        if let Some(member) = self.member_mut(host) {
             member.is_given_up = true;
         }
     }
@@ -457,11 +463,19 @@ impl Fleet {
 
     /// Takes over what a trial has shown of the clock of `host`.
     pub(crate) fn take_over_clock(&mut self, host: &HostName, clock: ClockFilter) {
-        let mut members = self.members.iter_mut();
-        if let Some(member) = members.find(|member| member.record.name == *host) {
+        if let Some(member) = self.member_mut(host) {
             member.record.clock = clock.fit().unwrap_or(member.record.clock);
             member.clock = clock;
         }
+    }
+
+    /// Returns the host called `name`.
+    pub(crate) fn member(&self, name: &HostName) -> Option<&Member> {
+        self.members.get(*self.places.get(name)?)
+    }
+
+    fn member_mut(&mut self, name: &HostName) -> Option<&mut Member> {
+        self.members.get_mut(*self.places.get(name)?)
     }
 
     /// Returns the hosts, the server first.

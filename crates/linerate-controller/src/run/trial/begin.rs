@@ -274,7 +274,7 @@ impl<'a> Attempt<'a> {
     /// the run by their parts.
     fn hosts(&self) -> Option<(&'a Member, Vec<&'a Member>)> {
         let members = &self.fleet.members;
-        let named = |name: &HostName| members.iter().find(|member| member.record.name == *name);
+        let named = |name: &HostName| self.fleet.member(name);
         if let Some((server, clients)) = self.trial.hosts.split_first() {
             let clients: Option<Vec<&Member>> = clients.iter().map(named).collect();
             return named(server).zip(clients);
