@@ -489,7 +489,10 @@ impl Execution<'_, '_> {
         };
         let losses = self.losses_of.entry(host.clone()).or_default();
         *losses += 1;
-        if *losses != LOSSES_MAX {
+        let is_too_often = *losses == LOSSES_MAX;
+        // At its end a run has nothing to do without it.
+        let fits = self.fits(Nanos(0));
+        if !is_too_often || !self.agenda.has_next(&self.document.plan, fits) {
             return Ok(ControlFlow::Continue(()));
         }
         let why = format!("lost host {host} for {LOSSES_MAX} trials in a row");
