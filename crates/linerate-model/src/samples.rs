@@ -4,7 +4,7 @@
 //! each; here 3 to 5, since a series says once what it is about, and most instants and values are
 //! short numbers.
 //!
-//! What many hosts tell in many trials has no room even so. It lies on a [`Shelf`], a disk behind a narrow seam, and is
+//! What many hosts tell in many trials has no room even so. It lies on a `Shelf`, a disk behind a narrow seam, and is
 //! fetched a trial, or a host of a trial, at a time; whoever looks does not see where it was.
 
 use std::collections::btree_map::Entry;
