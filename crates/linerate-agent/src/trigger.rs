@@ -19,6 +19,7 @@ use std::os::fd::AsRawFd as _;
 use std::time::Duration;
 
 use linerate_engine::now_ns;
+use linerate_model::fleet::Multicast;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt, sockopt};
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime};
@@ -34,6 +35,9 @@ const SIGNED_BYTES: usize = MAGIC.len() + size_of::<u64>();
 const DATAGRAM_BYTES: usize = SIGNED_BYTES + 32;
 /// Time between two looks whether the trial is over.
 const OVER_LOOK: Duration = Duration::from_millis(50);
+
+/// How often two clocks are read together.
+const CLOCK_READS: usize = 4;
 
 /// Where the datagram of a start comes, and what shows that it is the one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -86,11 +90,6 @@ impl TriggerKey {
     }
 }
 
-/// Returns whether a group is of one organisation (RFC 2365): traffic of others is no agent's to ask for.
-fn is_scoped(group: Ipv4Addr) -> bool {
-    group.octets()[0] == 239
-}
-
 /// Why a host cannot wait for the datagram.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum JoinError {
@@ -115,7 +114,7 @@ pub(crate) struct Armed {
 impl Armed {
     /// Joins the group.
     pub(crate) fn join(trigger: &Trigger) -> Result<Self, JoinError> {
-        if !is_scoped(*trigger.group.ip()) {
+        if !Multicast::is_scoped(*trigger.group.ip()) {
             return Err(JoinError::Scope(*trigger.group.ip()));
         }
         Self::join_scoped(trigger).map_err(|source| JoinError::Network {
@@ -154,18 +153,18 @@ impl Armed {
     pub(crate) fn wait(&self, until_ns: u64, is_wanted: impl Fn() -> bool) -> Option<u64> {
         while is_wanted() && now_ns() < until_ns {
             let mut datagram = [0; DATAGRAM_BYTES + 1];
-            let Ok((length, ago_ns)) = self.receive(&mut datagram) else {
+            let Ok((length, taken_up_ns)) = self.receive(&mut datagram) else {
                 // The timeout, or a signal.
                 continue;
             };
             if let Some(lead_ns) = self.key.lead_ns(&datagram[..length]) {
-                return Some(now_ns().saturating_sub(ago_ns).saturating_add(lead_ns));
+                return Some(taken_up_ns.saturating_add(lead_ns));
             }
         }
         None
     }
 
-    /// Returns the length of the next datagram, and how long ago the kernel took it up.
+    /// Returns the length of the next datagram, and when the kernel took it up.
     fn receive(&self, datagram: &mut [u8]) -> nix::Result<(usize, u64)> {
         let mut room = nix::cmsg_space!(TimeSpec);
         let mut parts = [io::IoSliceMut::new(datagram)];
@@ -175,10 +174,20 @@ impl Armed {
             ControlMessageOwned::ScmTimestampns(at) => Some(at),
             _ => None,
         });
-        let now = clock_gettime(ClockId::CLOCK_REALTIME)?;
-        let since = taken_up.map(|at| Duration::from(now).saturating_sub(at.into()));
+        // Two clocks are read as one where nothing comes between: of several times the shortest counts.
+        let read = || {
+            let before_ns = now_ns();
+            let wall = clock_gettime(ClockId::CLOCK_REALTIME)?;
+            Ok((now_ns() - before_ns, before_ns, wall))
+        };
+        let reads: Vec<_> = (0..CLOCK_READS)
+            .map(|_| read())
+            .collect::<nix::Result<_>>()?;
+        let shortest = reads.into_iter().min_by_key(|(took_ns, ..)| *took_ns);
+        let (_, at_ns, wall) = shortest.ok_or(nix::errno::Errno::EINVAL)?;
+        let since = taken_up.map(|at| Duration::from(wall).saturating_sub(at.into()));
         let ago_ns = since.map_or(0, |since| since.as_nanos() as u64);
-        Ok((received.bytes, ago_ns))
+        Ok((received.bytes, at_ns.saturating_sub(ago_ns)))
     }
 }
 
@@ -218,6 +227,8 @@ mod tests {
             key: KEY,
         };
         let hosts = [(); 2].map(|()| Armed::join(&trigger).unwrap());
+        // The kernel begins to stamp by a work of its own (net_enable_timestamp in net/core/dev.c).
+        std::thread::sleep(Duration::from_millis(200));
         let sender = Socket::new(Domain::IPV4, Type::DGRAM, None).unwrap();
         sender.set_multicast_if_v4(&Ipv4Addr::LOCALHOST).unwrap();
         let to = SocketAddr::from(trigger.group).into();

@@ -1,6 +1,6 @@
 //! A fleet: hosts by name, how they are reached, and who puts agents there.
 
-use std::net::{IpAddr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -45,6 +45,13 @@ pub struct Multicast {
     pub group: SocketAddrV4,
     /// Routers that the datagram may pass, and one more.
     pub ttl: u8,
+}
+
+impl Multicast {
+    /// Returns whether a group is of one organisation (RFC 2365): what others send to theirs is not asked for.
+    pub fn is_scoped(group: Ipv4Addr) -> bool {
+        group.octets()[0] == 239
+    }
 }
 
 /// A host of a fleet.

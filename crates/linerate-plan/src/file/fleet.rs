@@ -147,7 +147,7 @@ fn in_step(source: &Source<'_>, file: &RawFleet) -> Result<InStep, ReadError> {
         (MULTICAST, section) => {
             let usual = RawMulticast::default();
             let RawMulticast { group, ttl } = section.map_or(&usual, Spanned::get_ref);
-            let is_scoped = group.ip().octets()[0] == 239 && group.port() > 0 && *ttl > 0;
+            let is_scoped = Multicast::is_scoped(*group.ip()) && group.port() > 0 && *ttl > 0;
             if !is_scoped {
                 let span = section.map_or(0..0, Spanned::span);
                 let spot = source.at("multicast", span);
