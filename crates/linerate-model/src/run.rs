@@ -203,9 +203,10 @@ pub fn server_program(hosts: &[HostRecord]) -> &HostProgram {
 }
 
 /// Returns whether all `hosts` run under one kernel, as namespaces of a machine do.
-pub fn share_a_kernel(hosts: &[HostRecord]) -> bool {
-    let first = hosts.first().and_then(|host| host.boot.as_ref());
-    first.is_some() && hosts.iter().all(|host| host.boot.as_ref() == first)
+pub fn share_a_kernel<'h>(hosts: impl IntoIterator<Item = &'h HostRecord>) -> bool {
+    let mut boots = hosts.into_iter().map(|host| host.boot.as_ref());
+    let first = boots.next().flatten();
+    first.is_some() && boots.all(|boot| boot == first)
 }
 
 /// `run.json`: everything of a run but its samples.

@@ -9,8 +9,7 @@ use linerate_model::metric::Metric;
 use linerate_model::profile::TrialProfile;
 use linerate_model::reason::Reason;
 use linerate_model::run::{
-    ClockFit, FlowOutcome, FlowRecord, HostRecord, TrialEvidence, TrialRecord, Validity,
-    share_a_kernel,
+    ClockFit, FlowOutcome, FlowRecord, TrialEvidence, TrialRecord, Validity, share_a_kernel,
 };
 use linerate_model::sample::{End, Subject, TrialSample};
 use linerate_model::samples::Samples;
@@ -70,8 +69,8 @@ impl Attempt<'_> {
         };
         evidence.record.flags.extend(cut_short.clone());
         let mut clocks = Vec::with_capacity(self.participants.len());
-        let records = self.participants.iter();
-        let records: Vec<HostRecord> = records.map(|one| one.agent.member.record.clone()).collect();
+        let records = (self.participants.iter()).map(|one| &one.agent.member.record);
+        let is_one_clock = share_a_kernel(records);
         for mut participant in self.participants {
             evidence.record.flags.extend(flags_of(&participant, volume));
             let (agent, gathered) = (participant.agent, &mut participant.gathered);
@@ -132,7 +131,7 @@ impl Attempt<'_> {
                 }
             }
         }
-        place_on_one_clock(&mut evidence.flows, &clocks, share_a_kernel(&records));
+        place_on_one_clock(&mut evidence.flows, &clocks, is_one_clock);
         evidence.record.start_skew_ns = start_skew(&evidence.flows);
         evidence.record.start_skew_uncertainty_ns =
             evidence.record.start_skew_ns.map(|_| uncertainty_ns);
@@ -273,6 +272,10 @@ fn place_on_one_clock(
     clocks: &[(HostName, ClockFilter)],
     is_one_clock: bool,
 ) {
+    let has_transit = |flow: &FlowRecord| flow.datagrams.as_ref()?.transit;
+    if !flows.iter().any(|flow| has_transit(flow).is_some()) {
+        return;
+    }
     let fits: BTreeMap<&HostName, ClockFit> = clocks
         .iter()
         .filter_map(|(host, clock)| Some((host, clock.fit_of_trial()?)))
@@ -357,6 +360,10 @@ mod tests {
             transit,
             ..Datagrams::default()
         };
+        let part = match end {
+            End::Client => Part::Sender,
+            End::Server => Part::Receiver,
+        };
         FlowRecord {
             trial: linerate_model::TrialId(1),
             host: host.into(),
@@ -364,10 +371,7 @@ mod tests {
                 datagrams: Some(Box::new(datagrams)),
                 flow: FlowId(0),
                 end,
-                part: match end {
-                    End::Client => Part::Sender,
-                    End::Server => Part::Receiver,
-                },
+                part,
                 local: String::new(),
                 remote: String::new(),
                 cpu: None,
