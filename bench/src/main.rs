@@ -11,6 +11,7 @@
 //! * [`probe`]: bare loops, about what the kernel allows.
 //! * [`environment`], [`launch`], [`side`], [`run`]: one run, its two ends and what they used.
 //! * [`truth`]: how often the analysis is right.
+//! * [`corpus`]: recordings of set-ups whose truth is known, and what the analysis concludes of them.
 //! * [`capacity`]: how far the model of cost is off where it was not fitted.
 //! * [`attack`], [`hostile`], [`bare`]: what real clients get of an agent that is attacked, or beside a service that is.
 //! * [`rounds`], [`target`], [`table`], [`document`]: many runs, and what they give.
@@ -24,6 +25,7 @@
 mod attack;
 mod bare;
 mod capacity;
+mod corpus;
 mod document;
 mod environment;
 mod hostile;
@@ -106,6 +108,10 @@ enum Verb {
     Probe(probe::ProbeArgs),
     /// Hold the analysis against studies of known truth
     Truth(truth::TruthArgs),
+    /// Make recordings of known truth, and hold the analysis against them
+    Corpus(corpus::CorpusArgs),
+    /// Compare what two builds conclude of the corpus
+    Verdicts(corpus::VerdictsArgs),
     /// Hold the model of cost against loads that it was not fitted to
     Capacity(capacity::CapacityArgs),
     /// Write docs/performance.md from docs/performance.json
@@ -129,6 +135,8 @@ fn main() -> ExitCode {
         Some(Verb::Probe(args)) => probe::probe(args),
         Some(Verb::Launch(args)) => launch::launch(args),
         Some(Verb::Truth(args)) => truth::truth(args),
+        Some(Verb::Corpus(args)) => corpus::corpus(args),
+        Some(Verb::Verdicts(args)) => corpus::compare(args),
         Some(Verb::Capacity(args)) => capacity::capacity(args),
         Some(Verb::Page(args)) => page::page(args),
         Some(Verb::Attack(args)) => attack::attack(args),

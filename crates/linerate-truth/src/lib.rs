@@ -24,6 +24,9 @@ pub mod runs;
 /// Runs side by side.
 pub mod pairs;
 
+/// Recordings that were made for real, of set-ups whose truth was written down before.
+pub mod corpus;
+
 /// Causes, and neighbours that look alike.
 pub mod limiters;
 

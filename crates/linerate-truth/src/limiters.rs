@@ -562,7 +562,7 @@ impl Cause {
     }
 
     /// Returns a recording of so many trials.
-    fn record(self, draw: &mut Draw, trials: usize) -> (Recording, Truth) {
+    pub(crate) fn record(self, draw: &mut Draw, trials: usize) -> (Recording, Truth) {
         let (workload, truth) = self.make(draw);
         // A full link carries no more at times.
         let deviation = if self == Cause::FullLink { 0.0 } else { 0.01 };
