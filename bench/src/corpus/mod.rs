@@ -50,6 +50,12 @@ enum Verb {
         #[arg(long, default_value = CORPUS)]
         folder: PathBuf,
     },
+    /// Print to what degree each recording shows each fact, 0 to 1; nothing where it is not known
+    Facts {
+        /// The recordings
+        #[arg(long, default_value = CORPUS)]
+        folder: PathBuf,
+    },
     /// Fail where this build concludes something else than what was accepted
     Check {
         /// Accept what it concludes
@@ -102,6 +108,11 @@ pub fn corpus(args: &CorpusArgs) -> anyhow::Result<()> {
         }
         Verb::Verdicts { folder } => {
             print!("{}", verdicts::text(&verdicts::of_corpus(folder)?));
+            Ok(())
+        }
+        Verb::Facts { folder } => {
+            let known = verdicts::facts(folder)?;
+            print!("{known}");
             Ok(())
         }
         Verb::Check { accept } => check(*accept),

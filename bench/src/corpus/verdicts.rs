@@ -11,6 +11,7 @@ use std::sync::Mutex;
 use std::thread;
 
 use anyhow::{Context, bail};
+use linerate_analyze::evidence::{self, Reading};
 use linerate_truth::corpus::{self, Half, Recorded};
 
 /// What is said of one recording.
@@ -131,30 +132,65 @@ impl FromStr for Verdict {
 
 /// Returns what this build says of the recordings in `folder`, by set-up and run.
 pub fn of_corpus(folder: &Path) -> anyhow::Result<Vec<Verdict>> {
+    let mut all = of_each(folder, Verdict::of)?;
+    all.sort_by(|a, b| (&a.setup, a.run).cmp(&(&b.setup, b.run)));
+    Ok(all)
+}
+
+/// Returns the facts that the recordings in `folder` show, a line each below a line of names.
+pub fn facts(folder: &Path) -> anyhow::Result<String> {
+    let mut lines = of_each(folder, |recorded| {
+        let head = Verdict::of(recorded);
+        let half = Half::of(&recorded.setup).name();
+        let truth = recorded.truth.limiters.join(",");
+        let trials = evidence::readings(&recorded.recording);
+        let of_trial = |readings: &Vec<Reading>| {
+            let degrees = readings.iter().map(|reading| {
+                reading
+                    .degree()
+                    .map_or(String::new(), |degree| format!("{degree:.3}"))
+            });
+            format!(
+                "{half}\t{head}\t{truth}\t{}\n",
+                degrees.collect::<Vec<_>>().join("\t")
+            )
+        };
+        trials
+            .iter()
+            .map(|(_, readings)| of_trial(readings))
+            .collect::<String>()
+    })?;
+    lines.sort();
+    let names: Vec<&str> = evidence::FACTS.iter().map(|fact| fact.id).collect();
+    let head = "half\tsetup\trun\tcause\tnamed\tstanding\tmark\tlimiters";
+    Ok(format!("{head}\t{}\n{}", names.join("\t"), lines.concat()))
+}
+
+/// Returns what `of` makes of each recording in `folder`, in any order.
+fn of_each<T: Send>(folder: &Path, of: impl Fn(&Recorded) -> T + Sync) -> anyhow::Result<Vec<T>> {
     let files = corpus::files(folder).with_context(|| folder.display().to_string())?;
     let waiting = Mutex::new(files.into_iter());
     let next = || waiting.lock().ok()?.next();
     let work = || {
-        let mut verdicts = Vec::new();
+        let mut made = Vec::new();
         while let Some(path) = next() {
             let recorded = corpus::read(&path).with_context(|| path.display().to_string())?;
-            verdicts.extend(recorded.iter().map(Verdict::of));
+            made.extend(recorded.iter().map(&of));
         }
-        anyhow::Ok(verdicts)
+        anyhow::Ok(made)
     };
     let workers = thread::available_parallelism().map_or(1, usize::from);
     let mut all = Vec::new();
     thread::scope(|scope| {
-        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(&work)).collect();
         for worker in workers {
             match worker.join() {
-                Ok(verdicts) => all.extend(verdicts?),
+                Ok(made) => all.extend(made?),
                 Err(_) => bail!("a recording could not be judged"),
             }
         }
         Ok(())
     })?;
-    all.sort_by(|a, b| (&a.setup, a.run).cmp(&(&b.setup, b.run)));
     Ok(all)
 }
 

@@ -56,6 +56,9 @@ mod summary;
 /// Cells and numbers in words.
 mod words;
 
+/// What recordings say of hosts, paths and programs, in one vocabulary.
+pub mod evidence;
+
 /// One file per limiter or other finding.
 mod diagnose;
 

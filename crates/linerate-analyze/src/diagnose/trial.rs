@@ -1,16 +1,12 @@
 //! One trial of a stream, as the rules read it that are about what holds a stream.
 
-use std::collections::BTreeSet;
-
-use linerate_model::HostName;
 use linerate_model::flag::TrialFlag;
-use linerate_model::run::{FlowRecord, HostRecord};
-use linerate_model::sample::End;
-use linerate_model::setting;
-use linerate_model::workload::{Direction, Part};
 
-use crate::compare::interval::mean;
 use crate::dataset::{CellOutcomes, Dataset};
+pub(super) use crate::evidence::setup::{
+    Setup, auto_buffer, farthest_ns, hosts_of, pacing_algorithm,
+};
+pub(crate) use crate::evidence::setup::{shortest_ns, turns_per_s};
 use crate::reduce::{
     Amount, Outcome, SCHEDULER_NS_MAX, Values, WORKER_SATURATED_SHARE, is_starved, name,
 };
@@ -87,112 +83,6 @@ pub(super) const ELASTICITY_MIN: f64 = 0.2;
 const MATHIS_CONSTANT: f64 = 1.22;
 /// What loss allows over the rate up to which it is the loss: the formula is within a factor of two.
 pub(super) const MODEL_QUOTIENT_MAX: f64 = 3.0;
-/// Algorithms that pace (sk_pacing_status in tcp_bbr.c); the others do only where fq makes them.
-const PACING_ALGORITHMS: &[&str] = &["bbr", "bbr1", "bbr2", "bbr3"];
-
-/// What all trials of a cell have in common.
-pub(super) struct Setup {
-    pub(super) flows: f64,
-    /// The shortest round trip that any trial saw of a flow's client, mean of the flows.
-    pub(super) shortest_ns: Option<f64>,
-    /// How many of these round trips all flows together make in a second.
-    turns_per_s: Option<f64>,
-    /// The senders' congestion control paces.
-    pub(super) paces: bool,
-    /// The kernel was asked to pace.
-    is_paced: bool,
-    /// A receive buffer was set.
-    pub(super) buffer_is_set: bool,
-    /// What the send buffer may hold, by what was set or the host's limit.
-    pub(super) send_buffer: Option<f64>,
-    /// Payload that the link carries, where its rate is known.
-    pub(super) link_bps: Option<f64>,
-}
-
-impl Setup {
-    pub(super) fn of(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Self {
-        let asked = cell.workload.options.socket_buffer;
-        Self {
-            flows: cell.workload.flows().len() as f64,
-            shortest_ns: shortest_ns(dataset, cell),
-            turns_per_s: turns_per_s(dataset, cell),
-            paces: pacing_algorithm(dataset, cell).is_some(),
-            is_paced: cell.workload.options.pacing_bps.is_some(),
-            buffer_is_set: asked.is_some(),
-            send_buffer: asked
-                .map(|bytes| bytes.0 as f64)
-                .or_else(|| auto_buffer(dataset, cell, Part::Sender).map(|bytes| bytes / 2.0)),
-            link_bps: dataset.limit_bps(cell),
-        }
-    }
-}
-
-/// Returns the shortest round trip that any trial over the same links saw of a flow's client, mean of the
-/// flows.
-pub(crate) fn shortest_ns(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<f64> {
-    let of_flows = dataset.floors().of_flows(&cell.workload);
-    (!of_flows.is_empty()).then(|| mean(&of_flows))
-}
-
-/// Returns the same of the client that is farthest away.
-pub(super) fn farthest_ns(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<f64> {
-    let of_flows = dataset.floors().of_flows(&cell.workload);
-    of_flows.into_iter().max_by(f64::total_cmp)
-}
-
-/// Returns how many of these shortest round trips all flows together make in a second.
-pub(crate) fn turns_per_s(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<f64> {
-    let of_flows = dataset.floors().of_flows(&cell.workload);
-    let turns: Vec<f64> = of_flows.iter().map(|ns| 1e9 / ns).collect();
-    (!turns.is_empty()).then(|| cell.workload.flows().len() as f64 * mean(&turns))
-}
-
-/// Returns up to how many bytes the buffers of `part` grow by themselves: the least limit of the hosts that
-/// have this part in the cell.
-pub(super) fn auto_buffer(
-    dataset: &Dataset<'_>,
-    cell: &CellOutcomes<'_>,
-    part: Part,
-) -> Option<f64> {
-    let fact = match part {
-        Part::Sender => "sysctl.net.ipv4.tcp_wmem",
-        _ => "sysctl.net.ipv4.tcp_rmem",
-    };
-    let most = |host: &HostRecord| {
-        let three = host.snapshot.text(fact)?;
-        three.split_whitespace().nth(2)?.parse::<f64>().ok()
-    };
-    let hosts = hosts_of(dataset, cell, part);
-    hosts.filter_map(most).min_by(f64::total_cmp)
-}
-
-/// Returns the hosts that have `part` of a flow in the cell.
-pub(super) fn hosts_of<'d>(
-    dataset: &'d Dataset<'_>,
-    cell: &CellOutcomes<'_>,
-    part: Part,
-) -> impl Iterator<Item = &'d HostRecord> {
-    let own = dataset
-        .flows_of(cell)
-        .filter(move |flow| flow.part == part && is_of(cell, flow));
-    let names: BTreeSet<&HostName> = own.map(|flow| &flow.host).collect();
-    let hosts = dataset.hosts().iter();
-    hosts.filter(move |host| names.contains(&host.name))
-}
-
-/// Whether a flow is one of the cell's, which may be one direction of a trial.
-fn is_of(cell: &CellOutcomes<'_>, flow: &FlowRecord) -> bool {
-    let sender = match flow.part {
-        Part::Sender => flow.end,
-        _ => flow.end.other(),
-    };
-    match cell.workload.traffic.direction() {
-        Some(Direction::ToServer) => sender == End::Client,
-        Some(Direction::FromServer) => sender == End::Server,
-        Some(Direction::Both) | None => true,
-    }
-}
-
 /// Second half of the window over the first up to which the rate collapsed.
 const COLLAPSED_MAX: f64 = 0.5;
 
@@ -430,28 +320,6 @@ pub(super) fn losses(values: &impl Values) -> Amount {
         Some((again - needless).max(0.0))
     });
     lost.into()
-}
-
-/// The congestion control in force at the sending ends, if it is one that paces.
-pub(super) fn pacing_algorithm<'a>(
-    dataset: &Dataset<'a>,
-    cell: &CellOutcomes<'_>,
-) -> Option<&'a str> {
-    algorithm_of(dataset, cell).filter(|algorithm| PACING_ALGORITHMS.contains(algorithm))
-}
-
-/// The congestion control in force at the sending ends; absent when they differ.
-fn algorithm_of<'a>(dataset: &Dataset<'a>, cell: &CellOutcomes<'_>) -> Option<&'a str> {
-    let mut in_force = dataset
-        .flows_of(cell)
-        .filter(|flow| flow.part == Part::Sender && is_of(cell, flow))
-        .filter_map(|flow| {
-            flow.settings
-                .named(setting::name::TCP_CONGESTION)?
-                .in_force()
-        });
-    let first = in_force.next()?;
-    in_force.all(|other| other == first).then_some(first)
 }
 
 /// Whether data waits in a queue on the way in each valid trial of `cell`, as far as one trial shows that.
