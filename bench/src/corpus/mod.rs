@@ -5,7 +5,9 @@
 //! bench/corpus. `bench corpus verdicts` says what this build concludes, `bench verdicts OLD NEW` what another concludes
 //! instead, and `bench corpus check` fails where that is not what bench/corpus/verdicts.tsv has.
 
+mod fit;
 mod place;
+mod quiet;
 mod record;
 // Rows of a table.
 #[rustfmt::skip]
@@ -17,6 +19,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use clap::{Args, Subcommand};
+use linerate_analyze::infer::Weights;
 
 use crate::interrupt;
 
@@ -24,6 +27,11 @@ use crate::interrupt;
 const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/corpus");
 /// What was concluded of them when somebody last looked at it.
 const VERDICTS: &str = "verdicts.tsv";
+/// What facts are worth for causes.
+const WEIGHTS: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../crates/linerate-analyze/src/causes/weights.tsv"
+);
 /// What the recordings may weigh.
 const BYTES_MAX: u64 = 8 << 20;
 
@@ -55,6 +63,15 @@ enum Verb {
         /// The recordings
         #[arg(long, default_value = CORPUS)]
         folder: PathBuf,
+    },
+    /// Count what each fact is worth for each cause, and write it into the program
+    Fit {
+        /// The recordings
+        #[arg(long, default_value = CORPUS)]
+        folder: PathBuf,
+        /// Write nothing, and print what is concluded of each recording
+        #[arg(long)]
+        look: bool,
     },
     /// Fail where this build concludes something else than what was accepted
     Check {
@@ -114,6 +131,16 @@ pub fn corpus(args: &CorpusArgs) -> anyhow::Result<()> {
             let known = verdicts::facts(folder)?;
             print!("{known}");
             Ok(())
+        }
+        Verb::Fit { folder, look } => {
+            let cases = verdicts::of_each(folder, fit::Case::of)?;
+            let (weights, told) = fit::fit(&cases);
+            print!("{told}");
+            if *look {
+                print!("{}", fit::concluded(&cases, &Weights::parse(&weights)));
+                return Ok(());
+            }
+            fs::write(WEIGHTS, weights).context(WEIGHTS)
         }
         Verb::Check { accept } => check(*accept),
     }

@@ -13,6 +13,7 @@ use linerate_model::unit::Nanos;
 use linerate_truth::corpus::{self, Recorded, Truth};
 
 use super::place::Place;
+use super::quiet::{self, Others};
 use super::setup::{Host, Proof, Setup};
 use crate::interrupt;
 
@@ -21,6 +22,8 @@ const TOKEN: &str = "a-token-of-the-corpus";
 /// Longest time of a run: no set-up makes a longer one.
 const SECONDS_MAX: u32 = 40;
 
+/// How often a set-up is measured beside others before it is left out.
+const TRIES: u32 = 5;
 /// Runs of a set-up that may be kept.
 const RUNS_MAX: u32 = 9;
 
@@ -124,8 +127,25 @@ fn number_of(recording: &Recording) -> Option<f64> {
     single(recording, shown).summary.value
 }
 
-/// Measures a set-up, and checks what is to be true of it.
+/// Measures a set-up on a quiet machine: again where others used it meanwhile.
 fn measure(settings: &Settings, setup: &Setup, base: Option<f64>) -> anyhow::Result<Recording> {
+    for _ in 0..TRIES {
+        quiet::wait()?;
+        let before = Others::now();
+        let made = measure_once(settings, setup, base);
+        if before.rested() {
+            return made;
+        }
+    }
+    bail!("others used the machine each time")
+}
+
+/// Measures a set-up, and checks what is to be true of it.
+fn measure_once(
+    settings: &Settings,
+    setup: &Setup,
+    base: Option<f64>,
+) -> anyhow::Result<Recording> {
     let scratch = std::env::temp_dir().join(format!("corpus-{}", std::process::id()));
     let _ = fs::remove_dir_all(&scratch);
     fs::create_dir_all(&scratch)?;

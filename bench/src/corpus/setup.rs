@@ -709,6 +709,9 @@ mod tests {
         let names: BTreeSet<&str> = all.iter().map(|one| one.name.as_str()).collect();
         assert_eq!(names.len(), all.len());
         let known: Vec<&str> = linerate_analyze::limiters().into_iter().map(linerate_model::limiter::Limiter::id).collect();
+        for one in &all {
+            assert!(linerate_analyze::causes::place(one.cause).is_some(), "{}", one.cause);
+        }
         for limiter in all.iter().flat_map(|one| one.limiters) {
             assert!(known.contains(limiter), "{limiter}");
         }

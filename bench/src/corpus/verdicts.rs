@@ -167,7 +167,10 @@ pub fn facts(folder: &Path) -> anyhow::Result<String> {
 }
 
 /// Returns what `of` makes of each recording in `folder`, in any order.
-fn of_each<T: Send>(folder: &Path, of: impl Fn(&Recorded) -> T + Sync) -> anyhow::Result<Vec<T>> {
+pub fn of_each<T: Send>(
+    folder: &Path,
+    of: impl Fn(&Recorded) -> T + Sync,
+) -> anyhow::Result<Vec<T>> {
     let files = corpus::files(folder).with_context(|| folder.display().to_string())?;
     let waiting = Mutex::new(files.into_iter());
     let next = || waiting.lock().ok()?.next();

@@ -59,6 +59,12 @@ mod words;
 /// What recordings say of hosts, paths and programs, in one vocabulary.
 pub mod evidence;
 
+/// What may hold a number: a catalogue.
+pub mod causes;
+
+/// From facts to causes.
+pub mod infer;
+
 /// One file per limiter or other finding.
 mod diagnose;
 

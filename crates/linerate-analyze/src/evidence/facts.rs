@@ -8,7 +8,7 @@ use linerate_model::wire::INITIAL_WINDOW_SEGMENTS;
 
 use super::reading::Reading;
 use super::view::View;
-use super::{Fact, Source};
+use super::{Fact, Of, Source};
 use crate::reduce::{SEGMENT_BYTES, Values, WORKER_SATURATED_SHARE, name};
 
 /// Most of the time, or of what there is.
@@ -25,12 +25,13 @@ const CPUS_SOME: f64 = 0.2;
 const EACH: f64 = 0.3;
 
 macro_rules! facts {
-    ($($source:ident $id:literal $words:literal $read:expr;)*) => {
+    ($($source:ident $of:ident $id:literal $words:literal $read:expr;)*) => {
         /// All facts.
         pub const FACTS: &[Fact] = &[$(Fact {
             id: $id,
             words: $words,
             source: Source::$source,
+            of: Of::$of,
             read: $read,
         },)*];
     };
@@ -59,274 +60,274 @@ fn per_transaction(view: &View<'_>, counted: &str) -> Option<f64> {
 }
 
 facts! {
-    Traffic "is-stream" "payload goes as a stream"
+    Traffic Any "is-stream" "payload goes as a stream"
         |view| Reading::setting(Some(view.is_stream()));
-    Traffic "is-exchange" "each request waits for its response"
+    Traffic Any "is-exchange" "each request waits for its response"
         |view| Reading::setting(Some(view.is_exchange()));
-    Traffic "is-datagrams" "payload goes in datagrams"
+    Traffic Any "is-datagrams" "payload goes in datagrams"
         |view| Reading::setting(Some(view.is_udp()));
-    Traffic "connects" "each exchange makes a connection"
+    Traffic Any "connects" "each exchange makes a connection"
         |view| Reading::setting(Some(view.workload.traffic.is_placed()));
-    Traffic "has-several-flows" "several flows go at the same time"
+    Traffic Any "has-several-flows" "several flows go at the same time"
         |view| Reading::setting(Some(view.setup.flows > 1.0));
-    Traffic "splits-requests" "a request goes in several small writes, and Nagle's algorithm is on"
+    Traffic Any "splits-requests" "a request goes in several small writes, and Nagle's algorithm is on"
         |view| Reading::setting(Some(
             view.workload.traffic.request_writes() > 1 && view.workload.options.nagle != Some(false),
         ));
-    Traffic "exceeds-initial-window" "a message is longer than what a connection sends at once from its start"
+    Traffic Any "exceeds-initial-window" "a message is longer than what a connection sends at once from its start"
         |view| Reading::quotient(message_bytes(view), (INITIAL_WINDOW_SEGMENTS * SEGMENT_BYTES) as f64);
-    Traffic "thinks" "requests pause for each other by request"
+    Traffic Any "thinks" "requests pause for each other by request"
         |view| Reading::setting(Some(view.workload.manner.think.is_some()));
-    Settings "buffer-set" "the socket buffers were set"
+    Settings Tcp "buffer-set" "the socket buffers were set"
         |view| Reading::setting(Some(view.setup.buffer_is_set));
-    Settings "paces" "the congestion control paces by itself"
+    Settings Tcp "paces" "the congestion control paces by itself"
         |view| Reading::setting(Some(view.setup.paces));
-    Settings "unscaled" "the handshake agreed on no window scaling"
+    Settings Tcp "unscaled" "the handshake agreed on no window scaling"
         |view| Reading::setting(view.setup.scales).not();
-    Settings "untuned" "the receiver's kernel does not tune its buffer"
+    Settings Tcp "untuned" "the receiver's kernel does not tune its buffer"
         |view| Reading::setting(view.setup.tunes).not();
-    Settings "no-sack" "the handshake agreed on no SACK"
+    Settings Tcp "no-sack" "the handshake agreed on no SACK"
         |view| Reading::setting(view.setup.has_sack).not();
-    Settings "spins" "workers spin"
+    Settings Any "spins" "workers spin"
         |view| Reading::setting(Some(view.workload.manner.spins()));
 
-    RoundTrip "queue" "the round trip is a fifth longer than its shortest"
+    RoundTrip Tcp "queue" "the round trip is a fifth longer than its shortest"
         |view| Reading::quotient(view.trip_quotient(), 1.2);
-    RoundTrip "queue-deep" "the round trip is more than twice its shortest"
+    RoundTrip Tcp "queue-deep" "the round trip is more than twice its shortest"
         |view| Reading::quotient(view.trip_quotient(), 2.0);
-    RoundTrip "queue-long" "more than 5 ms wait on the way"
+    RoundTrip Tcp "queue-long" "more than 5 ms wait on the way"
         |view| Reading::quotient(view.above_ns(), 5e6);
-    RoundTrip "path-is-long" "the shortest round trip is longer than a scheduler's luck"
+    RoundTrip Tcp "path-is-long" "the shortest round trip is longer than a scheduler's luck"
         |view| Reading::quotient(view.setup.shortest_ns, 5e5);
-    RoundTrip "queued-always" "something waits on the way most of the time"
+    RoundTrip Stream "queued-always" "something waits on the way most of the time"
         |view| Reading::share(view.value(name::QUEUED), MOST);
-    Elasticity "grows-queue" "the round trip grows with what is in flight"
+    Elasticity Stream "grows-queue" "the round trip grows with what is in flight"
         |view| Reading::share(view.value(name::RTT_ELASTICITY), 0.2);
-    Elasticity "only-grows-queue" "the round trip grows as much as what is in flight"
+    Elasticity Stream "only-grows-queue" "the round trip grows as much as what is in flight"
         |view| Reading::share(view.value(name::RTT_ELASTICITY), 0.8);
-    Variation "steady" "the rate is as steady as that of a line"
+    Variation Stream "steady" "the rate is as steady as that of a line"
         |view| Reading::quotient(view.value(name::RATE_VARIATION), 0.03).not();
-    Variation "uneven" "the rate changes by a fifth and more from reading to reading"
+    Variation Stream "uneven" "the rate changes by a fifth and more from reading to reading"
         |view| Reading::quotient(view.value(name::RATE_VARIATION), 0.2);
-    Variation "line-between-changes" "between changes the rate is as steady as that of a line"
+    Variation Stream "line-between-changes" "between changes the rate is as steady as that of a line"
         |view| Reading::quotient(view.value(name::RATE_STEP), 0.01).not();
-    Variation "trip-changes-more" "the round trip changes more than the rate"
+    Variation Stream "trip-changes-more" "the round trip changes more than the rate"
         |view| Reading::quotient(view.over(name::RTT_STEP, name::RATE_STEP), 3.0);
-    Variation "exchanges-uneven" "the number of exchanges changes by a fifth and more from reading to reading"
+    Variation Exchange "exchanges-uneven" "the number of exchanges changes by a fifth and more from reading to reading"
         |view| Reading::quotient(view.value(name::TRANSACTIONS_VARIATION), 0.2);
-    Link "fills-link" "the flows carry all that the link's rate and framing allow"
+    Link Any "fills-link" "the flows carry all that the link's rate and framing allow"
         |view| Reading::share(view.rate().zip(view.setup.link_bps).map(|(rate, link)| rate / link), 0.95);
-    Link "leaves-link" "the link carries more than twice as much"
+    Link Any "leaves-link" "the link carries more than twice as much"
         |view| Reading::quotient(view.rate().zip(view.setup.link_bps).map(|(rate, link)| link / rate), 2.0);
-    Others "others-send" "others have a tenth of what passes the device"
+    Others Stream "others-send" "others have a tenth of what passes the device"
         // Less than three percent are not told.
         |view| Reading::share(view.rate().map(|_| view.value(name::OTHERS_SHARE).unwrap_or(0.0)), SOME);
-    Others "others-fill-path" "all that passes the device is as steady as a line, and the flows' part is not"
+    Others Stream "others-fill-path" "all that passes the device is as steady as a line, and the flows' part is not"
         |view| Reading::quotient(view.value(name::SHARED_OVER_OWN), MOST).not()
             .and(Reading::quotient(view.value(name::SHARED_VARIATION), 0.03).not());
 
-    Losses "loses" "segments are lost"
+    Losses Stream "loses" "segments are lost"
         |view| Reading::count(view.lost(), EVENTS);
-    Losses "loses-much" "one segment in a thousand is lost"
+    Losses Stream "loses-much" "one segment in a thousand is lost"
         |view| Reading::quotient(view.lost_share(), 1e-3);
-    Losses "loses-most" "one segment in fifty is lost"
+    Losses Stream "loses-most" "one segment in fifty is lost"
         |view| Reading::quotient(view.lost_share(), 0.02);
-    Losses "loss-explains" "what is lost allows no more than about the rate that there is"
+    Losses Stream "loss-explains" "what is lost allows no more than about the rate that there is"
         |view| Reading::quotient(view.loss_ceiling(), 2.0).not();
-    LossTimes "losses-independent" "losses come as by chance"
+    LossTimes Stream "losses-independent" "losses come as by chance"
         |view| Reading::quotient(view.value(name::LOSS_DISPERSION), 2.0).not();
-    LossTimes "losses-even" "losses come more evenly than by chance"
+    LossTimes Stream "losses-even" "losses come more evenly than by chance"
         |view| Reading::quotient(view.value(name::LOSS_DISPERSION), 0.5).not();
-    LossTimes "gaps-as-by-chance" "the gaps between losses vary as by chance"
+    LossTimes Stream "gaps-as-by-chance" "the gaps between losses vary as by chance"
         |view| Reading::share(view.value(name::LOSS_GAP_VARIATION), 0.7);
-    Reordering "spurious" "most of what is sent again had arrived"
+    Reordering Stream "spurious" "most of what is sent again had arrived"
         |view| Reading::share(view.over(name::SPURIOUS, name::RETRANSMITTED), MOST);
-    Reordering "reorders" "segments arrive in another order"
+    Reordering Stream "reorders" "segments arrive in another order"
         |view| Reading::count(view.value(name::REORDERINGS), EVENTS);
-    Timers "timeouts" "retransmission timers fire"
+    Timers Stream "timeouts" "retransmission timers fire"
         |view| Reading::count(view.value(name::TIMEOUTS), EVENTS);
-    Timers "timers-of-exchanges" "retransmission timers or loss probes fire for one exchange in a hundred"
+    Timers Exchange "timers-of-exchanges" "retransmission timers or loss probes fire for one exchange in a hundred"
         |view| Reading::quotient(per_transaction(view, name::TIMERS_FIRED), 0.01);
-    Timers "listener-drops" "the listener drops connections"
+    Timers Exchange "listener-drops" "the listener drops connections"
         |view| Reading::count(view.value(name::LISTEN_DROPS), EVENTS);
-    Marks "marks" "segments come with marks of congestion"
+    Marks Stream "marks" "segments come with marks of congestion"
         |view| Reading::count(view.value(name::MARKED), EVENTS);
-    Drops "device-drops" "devices of the hosts drop packets"
+    Drops Stream "device-drops" "devices of the hosts drop packets"
         |view| Reading::count(view.value(name::DROPPED_DEVICE), EVENTS);
-    Drops "backlog-drops" "the backlog of a CPU of the receiver drops packets"
+    Drops Stream "backlog-drops" "the backlog of a CPU of the receiver drops packets"
         |view| Reading::count(view.value(name::DROPPED_BACKLOG), EVENTS);
-    Drops "receiver-drops" "the receiving host drops packets on their way in"
+    Drops Stream "receiver-drops" "the receiving host drops packets on their way in"
         |view| Reading::count(
             view.value(name::DROPPED_RECEIVER_QDISC).zip(view.value(name::DROPPED_RECEIVER_IP)).map(|(one, other)| one + other),
             EVENTS,
         );
-    Qdisc "qdisc-drops" "the sender's own queue drops packets"
+    Qdisc Stream "qdisc-drops" "the sender's own queue drops packets"
         |view| Reading::count(view.value(name::DROPPED_QDISC), EVENTS);
-    Qdisc "qdisc-shapes" "the sender's own queue holds packets back for its rate"
+    Qdisc Stream "qdisc-shapes" "the sender's own queue holds packets back for its rate"
         |view| Reading::quotient(view.value(name::QDISC_OVERLIMITS), 10.0);
-    Qdisc "waits-in-qdisc" "a segment of each flow and more waits in the sender's own queue"
+    Qdisc Stream "waits-in-qdisc" "a segment of each flow and more waits in the sender's own queue"
         |view| Reading::quotient(view.value(name::QDISC_BACKLOG), SEGMENT_BYTES as f64 * view.setup.flows);
 
-    Window "waits-for-window" "the sender waits for the receiver's window most of the time"
+    Window Stream "waits-for-window" "the sender waits for the receiver's window most of the time"
         |view| Reading::share(view.value(name::RWND_LIMITED), MOST);
-    Window "waits-for-window-some" "the sender waits for the receiver's window at times"
+    Window Stream "waits-for-window-some" "the sender waits for the receiver's window at times"
         |view| Reading::share(view.value(name::RWND_LIMITED), SOME);
-    Window "fills-window" "what is in flight fills the receiver's window"
+    Window Stream "fills-window" "what is in flight fills the receiver's window"
         |view| Reading::share(view.value(name::WINDOW_FILLED), 0.8);
-    Window "window-explains" "the window in each shortest round trip is about the rate"
+    Window Stream "window-explains" "the window in each shortest round trip is about the rate"
         |view| Reading::quotient(view.value(name::SEND_WINDOW).and_then(|window| view.ceiling(window)), 1.26).not();
-    Window "window-allows-more" "the window in each shortest round trip is more than twice the rate"
+    Window Stream "window-allows-more" "the window in each shortest round trip is more than twice the rate"
         |view| Reading::quotient(view.value(name::SEND_WINDOW).and_then(|window| view.ceiling(window)), 2.0);
-    Window "window-closed" "the window is closed"
+    Window Stream "window-closed" "the window is closed"
         |view| Reading::share(view.value(name::WINDOW_CLOSED), SOME);
-    Window "window-is-small" "the window fits a field that is not scaled"
+    Window Stream "window-is-small" "the window fits a field that is not scaled"
         |view| Reading::quotient(view.value(name::SEND_WINDOW), 65_536.0).not();
-    Window "window-of-another" "the window that the sender sees is smaller than the one that the receiver offers"
+    Window Stream "window-of-another" "the window that the sender sees is smaller than the one that the receiver offers"
         |view| Reading::quotient(view.over(name::OFFERED_WINDOW, name::SEND_WINDOW), 2.0);
-    Window "window-at-cap" "the window has grown to what the receiver's buffer may be"
+    Window Stream "window-at-cap" "the window has grown to what the receiver's buffer may be"
         |view| Reading::quotient(
             view.value(name::SEND_WINDOW).zip(view.setup.receive_buffer).map(|(window, cap)| window / cap),
             0.4,
         );
-    Unread "unread" "most of the receive buffer lies unread"
+    Unread Stream "unread" "most of the receive buffer lies unread"
         |view| Reading::share(view.value(name::UNREAD_SHARE), MOST);
-    Unread "unread-some" "a tenth of the receive buffer lies unread"
+    Unread Stream "unread-some" "a tenth of the receive buffer lies unread"
         |view| Reading::share(view.value(name::UNREAD_SHARE), SOME);
-    Unread "reader-late" "payload lies unread for a millisecond and more"
+    Unread Stream "reader-late" "payload lies unread for a millisecond and more"
         |view| Reading::quotient(
             view.value(name::UNREAD).zip(view.rate()).map(|(bytes, bps)| view.setup.flows * bytes * 8.0 / bps),
             1e-3,
         );
-    SendBuffer "waits-for-buffer" "the sender waits for its send buffer most of the time"
+    SendBuffer Stream "waits-for-buffer" "the sender waits for its send buffer most of the time"
         |view| Reading::share(view.value(name::SNDBUF_LIMITED), MOST);
-    SendBuffer "waits-for-buffer-some" "the sender waits for its send buffer at times"
+    SendBuffer Stream "waits-for-buffer-some" "the sender waits for its send buffer at times"
         |view| Reading::share(view.value(name::SNDBUF_LIMITED), SOME);
-    SendBuffer "fills-buffer" "what is in flight is what the send buffer holds"
+    SendBuffer Stream "fills-buffer" "what is in flight is what the send buffer holds"
         |view| Reading::quotient(view.value(name::IN_FLIGHT).zip(view.setup.send_buffer).map(|(flight, buffer)| flight / buffer), 0.7);
-    SendBuffer "buffer-explains" "the send buffer in each shortest round trip is about the rate"
+    SendBuffer Stream "buffer-explains" "the send buffer in each shortest round trip is about the rate"
         |view| Reading::quotient(view.setup.send_buffer.and_then(|buffer| view.ceiling(buffer)), 1.5).not();
-    SendBuffer "nothing-unsent" "less than a segment waits to be sent"
+    SendBuffer Stream "nothing-unsent" "less than a segment waits to be sent"
         |view| Reading::quotient(view.over(name::UNSENT, name::SEND_MSS), 1.0).not();
-    CongestionWindow "fills-congestion-window" "what is in flight fills the congestion window"
+    CongestionWindow Stream "fills-congestion-window" "what is in flight fills the congestion window"
         |view| Reading::share(view.congestion_filled(), 0.8);
-    CongestionWindow "few-segments" "the congestion window has three segments or fewer"
+    CongestionWindow Stream "few-segments" "the congestion window has three segments or fewer"
         |view| Reading::quotient(view.value(name::CWND), 3.5).not();
-    Busy "always-busy" "data is always outstanding"
+    Busy Stream "always-busy" "data is always outstanding"
         |view| Reading::share(view.value(name::BUSY), NEARLY_ALL);
-    Busy "idle" "nothing is outstanding for a third of the time"
+    Busy Stream "idle" "nothing is outstanding for a third of the time"
         |view| Reading::share(view.value(name::BUSY), 0.7).not();
-    Busy "application-limited" "the program writes less than TCP would send"
+    Busy Stream "application-limited" "the program writes less than TCP would send"
         |view| Reading::share(view.value(name::APP_LIMITED), MOST);
-    Delivery "pauses" "what is sent is delivered faster than the mean rate"
+    Delivery Stream "pauses" "what is sent is delivered faster than the mean rate"
         |view| Reading::quotient(view.over(name::DELIVERY_RATE, name::THROUGHPUT), 1.3);
-    Delivery "pauses-long" "what is sent is delivered at three times the mean rate"
+    Delivery Stream "pauses-long" "what is sent is delivered at three times the mean rate"
         |view| Reading::quotient(view.over(name::DELIVERY_RATE, name::THROUGHPUT), 3.0);
-    Delivery "stalls" "nothing comes for a tenth of a second"
+    Delivery Any "stalls" "nothing comes for a tenth of a second"
         |view| Reading::quotient(view.value(name::STALL_MAX), 1e8);
-    Asked "rate-asked" "a rate was asked for"
+    Asked Any "rate-asked" "a rate was asked for"
         |view| Reading::setting(Some(is_asked(view)));
-    Asked "reaches-asked" "the rate is the one that was asked for"
+    Asked Any "reaches-asked" "the rate is the one that was asked for"
         |view| Reading::share(reaches_asked(view).map(|share| share - 0.97 + MOST), MOST);
-    Asked "paced-by-socket" "the kernel was asked to pace the sockets"
+    Asked Any "paced-by-socket" "the kernel was asked to pace the sockets"
         |view| Reading::setting(Some(view.setup.is_paced));
-    Pacing "at-pacing-rate" "the rate is the one that TCP paces at"
+    Pacing Stream "at-pacing-rate" "the rate is the one that TCP paces at"
         |view| Reading::quotient(view.over(name::PACING, name::THROUGHPUT), 1.15).not();
-    Halves "grows" "the second half of the window carries more"
+    Halves Stream "grows" "the second half of the window carries more"
         |view| Reading::quotient(view.value(name::HALVES), 1.2);
-    Halves "collapses" "the second half of the window carries less than half"
+    Halves Stream "collapses" "the second half of the window carries less than half"
         |view| Reading::quotient(view.value(name::HALVES), MOST).not();
 
-    Workers "worker-saturated" "a worker runs all the time"
+    Workers Any "worker-saturated" "a worker runs all the time"
         |view| Reading::share(view.value(name::WORKER_BUSY_SHARE_MAX), WORKER_SATURATED_SHARE);
-    Workers "worker-runs" "a worker runs most of the time"
+    Workers Any "worker-runs" "a worker runs most of the time"
         |view| Reading::share(view.value(name::WORKER_BUSY_SHARE_MAX), 0.7);
-    Workers "worker-wants" "a worker runs or waits for a CPU nearly always"
+    Workers Any "worker-wants" "a worker runs or waits for a CPU nearly always"
         |view| Reading::share(view.value(name::WORKER_WANTED_SHARE_MAX), 0.85);
-    Workers "workers-rest" "workers want no CPU most of the time"
+    Workers Any "workers-rest" "workers want no CPU most of the time"
         |view| Reading::share(view.value(name::WORKER_WANTED_SHARE_MAX), MOST).not();
-    Waiting "worker-waits" "a worker waits for a CPU a quarter of the time"
+    Waiting Any "worker-waits" "a worker waits for a CPU a quarter of the time"
         |view| Reading::share(view.value(name::WORKER_WAITED), 0.25);
-    Waiting "worker-waits-some" "a worker waits for a CPU a tenth of the time"
+    Waiting Any "worker-waits-some" "a worker waits for a CPU a tenth of the time"
         |view| Reading::share(view.value(name::WORKER_WAITED), SOME);
-    Waiting "starved" "a worker waits for a CPU twice as long as it runs"
+    Waiting Any "starved" "a worker waits for a CPU twice as long as it runs"
         |view| Reading::quotient(
             view.value(name::WORKER_WAITED).zip(view.value(name::WORKER_WANTED_SHARE_MAX))
                 .map(|(waited, wanted)| waited / (wanted - waited).max(0.01)),
             2.0,
         ).and(Reading::share(view.value(name::WORKER_WAITED), 0.25));
-    Waiting "pressure" "tasks wait for a CPU most of the time"
+    Waiting Any "pressure" "tasks wait for a CPU most of the time"
         |view| Reading::share(view.value(name::CPU_PRESSURE), MOST);
-    OtherPrograms "others-run" "other programs have a fifth of a CPU"
+    OtherPrograms Any "others-run" "other programs have a fifth of a CPU"
         |view| Reading::quotient(view.value(name::OTHERS_THERE), CPUS_SOME);
-    OtherPrograms "others-have-cpu" "other programs have a CPU and more"
+    OtherPrograms Any "others-have-cpu" "other programs have a CPU and more"
         |view| Reading::quotient(view.value(name::OTHERS_THERE), 1.0);
-    OtherPrograms "others-compute" "other programs have a fifth of a CPU in user mode"
+    OtherPrograms Any "others-compute" "other programs have a fifth of a CPU in user mode"
         |view| Reading::quotient(view.value(name::OTHERS_THERE_USER), CPUS_SOME);
-    Cpus "cpus-full" "all CPUs are busy"
+    Cpus Any "cpus-full" "all CPUs are busy"
         |view| Reading::share(view.value(name::CPU_BUSY_SHARE), 0.95);
-    Cpus "cpus-free" "half of the CPUs' time is idle"
+    Cpus Any "cpus-free" "half of the CPUs' time is idle"
         |view| Reading::share(view.value(name::CPU_BUSY_SHARE), MOST).not();
-    Cpus "worker-cpus-full" "the CPUs that workers run on are busy"
+    Cpus Any "worker-cpus-full" "the CPUs that workers run on are busy"
         |view| Reading::share(view.value(name::WORKER_CPUS_BUSY), 0.95);
-    Quota "throttled" "the control group is throttled in a tenth of its periods"
+    Quota Any "throttled" "the control group is throttled in a tenth of its periods"
         // Where nobody throttles, nothing is counted.
         |view| Reading::share(view.value(name::THROTTLED_PERIODS), SOME);
-    Steal "stolen" "the hypervisor takes a twentieth of the CPUs' time"
+    Steal Any "stolen" "the hypervisor takes a twentieth of the CPUs' time"
         |view| Reading::share(view.value(name::CPU_STEAL_SHARE), 0.05);
-    Interrupts "interrupts-fill-cpu" "a CPU has no time but for packets"
+    Interrupts Any "interrupts-fill-cpu" "a CPU has no time but for packets"
         |view| Reading::share(view.value(name::CPU_INTERRUPT_SHARE_MOST), 0.95);
-    Interrupts "interrupts-much" "a CPU has packets most of the time"
+    Interrupts Any "interrupts-much" "a CPU has packets most of the time"
         |view| Reading::share(view.value(name::CPU_INTERRUPT_SHARE_MOST), MOST);
 
-    Split "path-is-trip" "most of an exchange is TCP's shortest round trip"
+    Split Exchange "path-is-trip" "most of an exchange is TCP's shortest round trip"
         |view| Reading::share(view.path_part(), MOST);
-    Split "path-is-whole-trip" "nearly all of an exchange is TCP's shortest round trip"
+    Split Exchange "path-is-whole-trip" "nearly all of an exchange is TCP's shortest round trip"
         |view| Reading::share(view.path_part(), NEARLY_ALL);
-    Split "queue-is-trip" "most of an exchange waits in a queue"
+    Split Exchange "queue-is-trip" "most of an exchange waits in a queue"
         |view| Reading::share(view.queue_part(), MOST);
-    Split "wait-is-trip" "most of an exchange waits for a CPU"
+    Split Exchange "wait-is-trip" "most of an exchange waits for a CPU"
         |view| Reading::share(view.part(name::RTT_CPU_WAIT), 0.4);
-    Split "work-is-trip" "most of an exchange is work at both ends"
+    Split Exchange "work-is-trip" "most of an exchange is work at both ends"
         |view| Reading::share(view.part(name::RTT_WORKERS), MOST);
-    Split "slow-is-trip" "slow exchanges make most of the mean"
+    Split Exchange "slow-is-trip" "slow exchanges make most of the mean"
         |view| Reading::share(view.part(name::RTT_SLOW), 0.4);
-    Split "rest-is-trip" "nothing that is known explains most of an exchange"
+    Split Exchange "rest-is-trip" "nothing that is known explains most of an exchange"
         |view| Reading::share(view.rest_part(), MOST);
-    Split "rest-is-long" "what nothing explains is longer than a millisecond"
+    Split Exchange "rest-is-long" "what nothing explains is longer than a millisecond"
         |view| Reading::quotient(view.rest_part().zip(view.value(name::RTT_MEAN)).map(|(part, mean)| part * mean), 1e6);
-    DelayedAcks "acks-wait" "the delayed-ACK timer fires for every third exchange"
+    DelayedAcks Exchange "acks-wait" "the delayed-ACK timer fires for every third exchange"
         |view| Reading::quotient(per_transaction(view, name::DELAYED_ACKS_SENT), EACH);
-    DelayedAcks "exchanges-stall" "every third exchange is longer by a delayed ACK"
+    DelayedAcks Exchange "exchanges-stall" "every third exchange is longer by a delayed ACK"
         |view| Reading::quotient(per_transaction(view, name::STALLED), EACH);
-    Losses "loses-exchanges" "segments are sent again for one exchange in ten"
+    Losses Exchange "loses-exchanges" "segments are sent again for one exchange in ten"
         |view| Reading::quotient(per_transaction(view, name::RETRANSMITTED_BOTH), SOME);
-    Losses "loses-often" "exchanges lose segments in a quarter of the readings"
+    Losses Exchange "loses-often" "exchanges lose segments in a quarter of the readings"
         |view| Reading::share(view.value(name::LOSING), 0.25);
-    Tail "has-tail" "one exchange in a hundred is ten times longer than the median"
+    Tail Exchange "has-tail" "one exchange in a hundred is ten times longer than the median"
         |view| Reading::quotient(view.over(name::RTT_P99, name::RTT_P50), 10.0);
-    Tail "mean-is-tail" "the mean is more than twice the median"
+    Tail Exchange "mean-is-tail" "the mean is more than twice the median"
         |view| Reading::quotient(view.over(name::RTT_MEAN, name::RTT_P50), 2.0);
-    Acks "few-acks" "an ACK comes for more than a hundred segments"
+    Acks Stream "few-acks" "an ACK comes for more than a hundred segments"
         |view| Reading::quotient(view.value(name::SEGMENTS_PER_ACK), 100.0);
-    Acks "data-arrived" "little of what is in flight is on its way to the receiver"
+    Acks Stream "data-arrived" "little of what is in flight is on its way to the receiver"
         |view| Reading::share(view.over(name::ON_ITS_WAY, name::IN_FLIGHT), 0.3).not();
 
-    Datagrams "datagrams-lost" "one datagram in a hundred is lost"
+    Datagrams Datagrams "datagrams-lost" "one datagram in a hundred is lost"
         |view| Reading::quotient(view.value(name::LOSS_SHARE), 0.01);
-    Datagrams "datagrams-lost-most" "half of the datagrams are lost"
+    Datagrams Datagrams "datagrams-lost-most" "half of the datagrams are lost"
         |view| Reading::share(view.value(name::LOSS_SHARE), 0.4);
-    Datagrams "lost-in-buffer" "most of the lost datagrams did not fit the receive buffer"
+    Datagrams Datagrams "lost-in-buffer" "most of the lost datagrams did not fit the receive buffer"
         |view| Reading::share(view.lost_at(name::LOST_RECEIVE_BUFFER), MOST);
-    Datagrams "lost-on-the-way" "most of the lost datagrams were lost where no counter covers it"
+    Datagrams Datagrams "lost-on-the-way" "most of the lost datagrams were lost where no counter covers it"
         |view| Reading::share(view.lost_at(name::LOST_NOT_LOCATED), MOST);
-    Datagrams "lost-at-sender" "most of the lost datagrams were lost in the sending host"
+    Datagrams Datagrams "lost-at-sender" "most of the lost datagrams were lost in the sending host"
         |view| Reading::share(view.lost_at(name::LOST_SENDER_QDISC), MOST)
             .or(Reading::share(view.lost_at(name::LOST_SENDER_DEVICE), MOST));
-    Calls "small-writes" "a send call carries less than a segment"
+    Calls Stream "small-writes" "a send call carries less than a segment"
         |view| Reading::quotient(view.value(name::PAYLOAD_PER_CALL), SEGMENT_BYTES as f64).not();
-    Calls "small-segments" "a segment carries less than half of what it may"
+    Calls Stream "small-segments" "a segment carries less than half of what it may"
         |view| Reading::quotient(view.over(name::PAYLOAD_PER_SEGMENT, name::SEND_MSS), MOST).not();
-    Calls "sends-nothing" "nothing arrives"
+    Calls Any "sends-nothing" "nothing arrives"
         |view| Reading::setting(Some(
             view.value(name::THROUGHPUT).or(view.value(name::TRANSACTIONS)).unwrap_or(0.0) == 0.0,
         ));

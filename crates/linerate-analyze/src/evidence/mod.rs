@@ -1,7 +1,7 @@
-//! What recordings say of hosts, paths and programs, in one vocabulary: some eighty facts.
+//! What recordings say of hosts, paths and programs, in one vocabulary: some hundred facts.
 //!
 //! A fact is one row of [`FACTS`]: its name, the words for it, the counter that it is read from, and how. It is read of a
-//! [`View`]: what one group of flows did in one trial, beside what is known of its set-up. What was not read is unknown, and
+//! [`View`]: what one group of flows did in one trial, beside what is known of its set-up. What was not read is unread, and
 //! speaks neither for a cause nor against it. What follows from facts is not said here.
 
 /// The rows.
@@ -100,6 +100,34 @@ pub enum Source {
     Halves,
 }
 
+/// The traffic that facts are about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Of {
+    /// Any.
+    Any,
+    /// Whatever goes over TCP.
+    Tcp,
+    /// Streams over TCP.
+    Stream,
+    /// Exchanges over TCP.
+    Exchange,
+    /// Streams of datagrams.
+    Datagrams,
+}
+
+impl Of {
+    fn has(self, view: &View<'_>) -> bool {
+        let is_tcp = view.workload.manner.transport.is_tcp();
+        match self {
+            Self::Any => true,
+            Self::Tcp => is_tcp,
+            Self::Stream => is_tcp && view.is_stream(),
+            Self::Exchange => is_tcp && view.is_exchange(),
+            Self::Datagrams => view.is_udp() && view.is_stream(),
+        }
+    }
+}
+
 /// Something that may be known of what was measured.
 pub struct Fact {
     /// Its name.
@@ -108,14 +136,24 @@ pub struct Fact {
     pub words: &'static str,
     /// Where it is read.
     pub source: Source,
-    pub(crate) read: fn(&View<'_>) -> Reading,
+    of: Of,
+    read: fn(&View<'_>) -> Reading,
 }
 
 impl Fact {
     /// Reads it.
     pub fn read(&self, view: &View<'_>) -> Reading {
-        (self.read)(view)
+        if self.of.has(view) {
+            view.read(self.read)
+        } else {
+            Reading::Moot
+        }
     }
+}
+
+/// Returns the place of a fact in [`FACTS`].
+pub fn place(id: &str) -> Option<usize> {
+    FACTS.iter().position(|fact| fact.id == id)
 }
 
 /// Returns the readings of all facts, in the order of [`FACTS`], of each trial of a recording.
@@ -141,11 +179,7 @@ pub(crate) fn for_each_view(
 ) {
     let setup = Setup::of(dataset, cell);
     for outcome in &cell.valid {
-        act(&View {
-            outcome,
-            setup: &setup,
-            workload: &cell.workload,
-        });
+        act(&View::new(outcome, &setup, &cell.workload));
     }
 }
 

@@ -1,12 +1,14 @@
-//! What is read of a fact: yes or no, and by how much, or that nobody knows.
+//! What is read of a fact: yes or no, and by how much; that there is nothing to read; or that nobody knows.
 
 /// What is read of a fact.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Reading {
     /// How far beyond its bound the number lies, in units of its own spread: from 0 on the fact holds, below it does not.
     Known(f64),
-    /// What it takes was not read: it speaks neither for anything nor against it.
-    Unknown,
+    /// It is about other traffic, or what was read has nothing that would tell: a slope of what did not vary.
+    Moot,
+    /// What it takes was not read: it may hold or not.
+    Unread,
 }
 
 /// Spread of a share of the time: readings are tens to a window, and ticks count percents.
@@ -31,7 +33,7 @@ impl Reading {
     pub fn degree(self) -> Option<f64> {
         match self {
             Self::Known(margin) => Some(1.0 / (1.0 + (-margin).exp())),
-            Self::Unknown => None,
+            Self::Moot | Self::Unread => None,
         }
     }
 
@@ -39,13 +41,13 @@ impl Reading {
         if margin.is_finite() {
             Self::Known(margin.clamp(-MARGIN_MAX, MARGIN_MAX))
         } else {
-            Self::Unknown
+            Self::Moot
         }
     }
 
     /// Reads that a share of the time, or of what there is, reaches `bound`.
     pub(super) fn share(value: Option<f64>, bound: f64) -> Self {
-        value.map_or(Self::Unknown, |value| {
+        value.map_or(Self::Moot, |value| {
             Self::known((value - bound) / SHARE_SPREAD)
         })
     }
@@ -53,14 +55,14 @@ impl Reading {
     /// Reads that a number that is a quotient, or as wide as one, reaches `bound`.
     pub(super) fn quotient(value: Option<f64>, bound: f64) -> Self {
         let floor = f64::MIN_POSITIVE;
-        value.map_or(Self::Unknown, |value| {
+        value.map_or(Self::Moot, |value| {
             Self::known((value.max(floor) / bound).ln() / QUOTIENT_SPREAD)
         })
     }
 
     /// Reads that something was counted `bound` times or more: counts vary as their root (Poisson).
     pub(super) fn count(value: Option<f64>, bound: f64) -> Self {
-        value.map_or(Self::Unknown, |value| {
+        value.map_or(Self::Moot, |value| {
             Self::known((value - bound) / bound.sqrt())
         })
     }
@@ -70,7 +72,7 @@ impl Reading {
         match value {
             Some(true) => Self::Known(MARGIN_MAX),
             Some(false) => Self::Known(-MARGIN_MAX),
-            None => Self::Unknown,
+            None => Self::Unread,
         }
     }
 
@@ -78,7 +80,7 @@ impl Reading {
     pub(super) fn not(self) -> Self {
         match self {
             Self::Known(margin) => Self::Known(-margin),
-            Self::Unknown => Self::Unknown,
+            other => other,
         }
     }
 
@@ -86,10 +88,9 @@ impl Reading {
     pub(super) fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::Known(one), Self::Known(other)) => Self::Known(one.min(other)),
-            (Self::Known(one), Self::Unknown) | (Self::Unknown, Self::Known(one)) if one < 0.0 => {
-                Self::Known(one)
-            }
-            _ => Self::Unknown,
+            (Self::Known(one), _) | (_, Self::Known(one)) if one < 0.0 => Self::Known(one),
+            (Self::Unread, _) | (_, Self::Unread) => Self::Unread,
+            _ => Self::Moot,
         }
     }
 
@@ -106,13 +107,13 @@ mod tests {
     #[test]
     fn what_was_not_read_speaks_for_nothing() {
         let (yes, no) = (Reading::Known(2.0), Reading::Known(-2.0));
-        assert_eq!(yes.and(Reading::Unknown), Reading::Unknown);
-        assert_eq!(no.and(Reading::Unknown), no);
-        assert_eq!(yes.or(Reading::Unknown), yes);
-        assert_eq!(no.or(Reading::Unknown), Reading::Unknown);
-        assert!(!Reading::Unknown.holds() && !Reading::Unknown.fails());
-        assert_eq!(Reading::share(None, 0.5), Reading::Unknown);
-        assert_eq!(Reading::Unknown.degree(), None);
+        assert_eq!(yes.and(Reading::Unread), Reading::Unread);
+        assert_eq!(no.and(Reading::Unread), no);
+        assert_eq!(yes.or(Reading::Unread), yes);
+        assert_eq!(no.or(Reading::Unread), Reading::Unread);
+        assert!(!Reading::Unread.holds() && !Reading::Unread.fails());
+        assert_eq!(Reading::share(None, 0.5), Reading::Moot);
+        assert_eq!(Reading::Unread.degree(), None);
     }
 
     #[test]

@@ -1,8 +1,11 @@
 //! What facts are read from: what one group of flows did in one trial, beside its set-up.
 
+use std::cell::Cell;
+
 use linerate_model::manner::Transport;
 use linerate_model::workload::Workload;
 
+use super::reading::Reading;
 use super::setup::Setup;
 use crate::reduce::{Outcome, SCHEDULER_NS_MAX, Values, Way, name};
 
@@ -14,11 +17,62 @@ pub struct View<'v> {
     pub(crate) outcome: &'v Outcome,
     pub(crate) setup: &'v Setup,
     pub(crate) workload: &'v Workload,
+    /// Whether a response was asked for that was not read.
+    lacks: Cell<bool>,
 }
+
+/// Responses that a trial may lack although all was read that they are made of, which the others tell: a slope of what did not
+/// vary, others that did not send, losses of which there were none.
+const AT_TIMES: &[(&str, &[&str])] = &[
+    (name::RTT_ELASTICITY, &[name::TCP_RTT, name::IN_FLIGHT]),
+    (name::RATE_STEP, &[name::RATE_VARIATION]),
+    (name::RTT_STEP, &[name::TCP_RTT]),
+    (
+        name::LOSS_DISPERSION,
+        &[name::RETRANSMITTED, name::SEGMENTS_SENT],
+    ),
+    (
+        name::LOSS_GAP_VARIATION,
+        &[name::RETRANSMITTED, name::SEGMENTS_SENT],
+    ),
+    (name::OTHERS_SHARE, &[name::THROUGHPUT]),
+    (name::SHARED_OVER_OWN, &[name::THROUGHPUT]),
+    (name::SHARED_VARIATION, &[name::THROUGHPUT]),
+    (name::HALVES, &[name::THROUGHPUT]),
+    (name::PACING, &[name::THROUGHPUT]),
+    (name::SEGMENTS_PER_ACK, &[name::SEGMENTS_SENT]),
+];
 
 impl Values for View<'_> {
     fn value(&self, response: &str) -> Option<f64> {
-        self.outcome.value(response)
+        let value = self.outcome.value(response);
+        let of = || AT_TIMES.iter().find(|(name, _)| *name == response);
+        let is_moot =
+            || of().is_some_and(|(_, of)| of.iter().all(|name| self.outcome.value(name).is_some()));
+        if value.is_none() && !is_moot() {
+            self.lacks.set(true);
+        }
+        value
+    }
+}
+
+impl<'v> View<'v> {
+    pub(super) fn new(outcome: &'v Outcome, setup: &'v Setup, workload: &'v Workload) -> Self {
+        Self {
+            outcome,
+            setup,
+            workload,
+            lacks: Cell::new(false),
+        }
+    }
+
+    /// Reads a fact: what has nothing to tell since something was not read is unread.
+    pub(super) fn read(&self, fact: fn(&View<'_>) -> Reading) -> Reading {
+        self.lacks.set(false);
+        match fact(self) {
+            Reading::Moot if self.lacks.get() => Reading::Unread,
+            reading => reading,
+        }
     }
 }
 

@@ -1,0 +1,250 @@
+//! What each fact is worth for each cause: a multinomial logistic model, fitted to the fitting half of the corpus.
+//!
+//! A recording's causes are those that its traffic may have; the model gives each a probability that is proportional to the
+//! exponential of its score, and weights are those under which the causes that are true are most probable, less a penalty on
+//! large ones (a normal prior, L2). Recordings of a frequent cause count less, so that a cause is not named since the corpus has
+//! many of it. The penalty is the one that does best in the fitting half itself, each of its parts judged by the others.
+
+use std::fmt::Write as _;
+
+use linerate_analyze::causes::{self, CAUSES};
+use linerate_analyze::evidence::FACTS;
+use linerate_analyze::infer::{Evidence, Inference, Weights, evidence_of};
+use linerate_truth::corpus::{Half, Recorded};
+
+/// Penalties that are tried.
+const PENALTIES: &[f64] = &[0.003, 0.01, 0.03, 0.1, 0.3];
+/// Parts that the fitting half is cut into.
+const PARTS: usize = 5;
+/// Steps of the search; later ones change nothing that is written.
+const STEPS: usize = 600;
+/// Length of a step, of Adam (Kingma and Ba 2015).
+const STEP: f64 = 0.05;
+const MOMENTUM: [f64; 2] = [0.9, 0.999];
+/// No fact is worth more: twenty to one.
+const WORTH_MAX: f64 = 3.0;
+/// What is worth less is left out.
+const WORTH_MIN: f64 = 0.02;
+
+/// A recording as it is fitted to.
+pub struct Case {
+    /// Its set-up.
+    pub setup: String,
+    half: Half,
+    /// The place of what is true in [`CAUSES`]; absent where the catalogue lacks it.
+    truth: Option<usize>,
+    limiters: Vec<String>,
+    healthy: bool,
+    trials: Vec<Evidence>,
+}
+
+impl Case {
+    /// Returns a recording as it is fitted to.
+    pub fn of(recorded: &Recorded) -> Self {
+        Self {
+            setup: recorded.setup.clone(),
+            half: Half::of(&recorded.setup),
+            truth: causes::place(&recorded.truth.cause),
+            limiters: recorded.truth.limiters.clone(),
+            healthy: recorded.truth.healthy,
+            trials: evidence_of(&recorded.recording)
+                .into_iter()
+                .next()
+                .unwrap_or_default(),
+        }
+    }
+}
+
+/// Degrees of the facts of a case: what holds and what does not, none where it is not known.
+type Degrees = Vec<[f64; 2]>;
+
+struct Example {
+    degrees: Degrees,
+    candidates: Vec<usize>,
+    truth: usize,
+    weight: f64,
+}
+
+fn examples<'c>(cases: impl Iterator<Item = &'c Case> + Clone) -> Vec<Example> {
+    let count = |truth: usize| {
+        cases
+            .clone()
+            .filter(|case| case.truth == Some(truth))
+            .count()
+    };
+    let example = |case: &Case| {
+        let truth = case.truth?;
+        let trial = case.trials.first()?;
+        let degrees = trial.readings.iter().map(|reading| {
+            reading
+                .degree()
+                .map_or([0.0; 2], |degree| [degree, 1.0 - degree])
+        });
+        let candidates: Vec<usize> = (0..CAUSES.len())
+            .filter(|&cause| CAUSES[cause].of.contains(&trial.traffic))
+            .collect();
+        candidates.contains(&truth).then(|| Example {
+            degrees: degrees.collect(),
+            candidates,
+            truth,
+            weight: 1.0 / (count(truth) as f64).sqrt(),
+        })
+    };
+    cases.clone().filter_map(example).collect()
+}
+
+/// Returns the weights under which the truth of `examples` is most probable, less the penalty.
+fn fitted(examples: &[Example], penalty: f64) -> Weights {
+    let (causes, facts) = (CAUSES.len(), FACTS.len());
+    let mut weights = Weights::none();
+    let mut moments = vec![[0.0_f64; 2]; causes * facts * 2];
+    let all: f64 = examples.iter().map(|one| one.weight).sum();
+    for step in 1..=STEPS {
+        let mut gradient = vec![0.0_f64; causes * facts * 2];
+        for example in examples {
+            let score = |cause: &usize| {
+                let worth = weights.0[*cause].iter().zip(&example.degrees);
+                let sum = worth.map(|(worth, degree)| worth[0] * degree[0] + worth[1] * degree[1]);
+                sum.sum::<f64>()
+            };
+            let scores: Vec<f64> = example.candidates.iter().map(score).collect();
+            let most = scores.iter().copied().fold(f64::MIN, f64::max);
+            let sum: f64 = scores.iter().map(|score| (score - most).exp()).sum();
+            for (cause, score) in example.candidates.iter().zip(&scores) {
+                let is_true = f64::from(u8::from(*cause == example.truth));
+                let error = example.weight * ((score - most).exp() / sum - is_true);
+                let own = &mut gradient[cause * facts * 2..(cause + 1) * facts * 2];
+                for (place, degree) in example.degrees.iter().enumerate() {
+                    own[2 * place] += error * degree[0];
+                    own[2 * place + 1] += error * degree[1];
+                }
+            }
+        }
+        let corrected = MOMENTUM.map(|momentum| 1.0 - momentum.powi(step as i32));
+        for (place, gradient) in gradient.into_iter().enumerate() {
+            let worth = &mut weights.0[place / 2 / facts][place / 2 % facts][place % 2];
+            let gradient = gradient / all + penalty * *worth / 100.0;
+            let moment = &mut moments[place];
+            moment[0] = MOMENTUM[0] * moment[0] + (1.0 - MOMENTUM[0]) * gradient;
+            moment[1] = MOMENTUM[1] * moment[1] + (1.0 - MOMENTUM[1]) * gradient * gradient;
+            let length = moment[0] / corrected[0] / ((moment[1] / corrected[1]).sqrt() + 1e-8);
+            *worth = (*worth - STEP * length).clamp(-WORTH_MAX, WORTH_MAX);
+        }
+    }
+    weights
+}
+
+/// How often names are right.
+#[derive(Default, Clone, Copy)]
+struct Count {
+    named: usize,
+    wrong: usize,
+    nameable: usize,
+    unknown: usize,
+    healthy_wrong: usize,
+    /// Causes that are the first, whether named or not.
+    first: usize,
+    all: usize,
+}
+
+fn counted<'c>(cases: impl Iterator<Item = &'c Case>, weights: &Weights) -> Count {
+    let mut count = Count::default();
+    for case in cases {
+        let inference = Inference::of(&case.trials, weights);
+        let named = inference.limiter.map(|limiter| limiter.id().to_owned());
+        let is_right = named.as_ref().is_some_and(|id| case.limiters.contains(id));
+        count.all += 1;
+        count.first += usize::from(inference.ranked.first().map(|one| one.0) == case.truth);
+        count.named += usize::from(named.is_some());
+        count.wrong += usize::from(named.is_some() && !is_right);
+        count.healthy_wrong += usize::from(case.healthy && named.is_some() && !is_right);
+        count.nameable += usize::from(!case.limiters.is_empty());
+        count.unknown += usize::from(!case.limiters.is_empty() && named.is_none());
+    }
+    count
+}
+
+/// Fits weights to the fitting half of `cases`; returns them as text, and what they do to each half.
+pub fn fit(cases: &[Case]) -> (String, String) {
+    let of = |half| cases.iter().filter(move |case| case.half == half);
+    let mut told = String::new();
+    let part = |case: &Case| case.setup.bytes().map(usize::from).sum::<usize>() % PARTS;
+    let mut best: Option<(f64, f64)> = None;
+    for &penalty in PENALTIES {
+        let mut right = 0.0;
+        for own in 0..PARTS {
+            let others = of(Half::Fitted).filter(|case| part(case) != own);
+            let weights = fitted(&examples(others), penalty);
+            let count = counted(of(Half::Fitted).filter(|case| part(case) == own), &weights);
+            right += (count.named - count.wrong) as f64 - 4.0 * count.wrong as f64;
+            let _ = writeln!(
+                told,
+                "penalty {penalty}, part {own}: {} named, {} wrong, {} unknown of {}",
+                count.named, count.wrong, count.unknown, count.nameable
+            );
+        }
+        if best.is_none_or(|(most, _)| right > most) {
+            best = Some((right, penalty));
+        }
+    }
+    let penalty = best.map_or(PENALTIES[0], |(_, penalty)| penalty);
+    let weights = fitted(&examples(of(Half::Fitted)), penalty);
+    let _ = writeln!(told, "penalty {penalty}");
+    for half in [Half::Fitted, Half::HeldOut] {
+        let count = counted(of(half), &weights);
+        let _ = writeln!(
+            told,
+            "{}: {} recordings, first right {}, named {}, wrong {}, of healthy ones {}, unknown {} of {}",
+            half.name(),
+            count.all,
+            count.first,
+            count.named,
+            count.wrong,
+            count.healthy_wrong,
+            count.unknown,
+            count.nameable
+        );
+    }
+    (text(&weights), told)
+}
+
+/// Returns what is worth a line.
+fn text(weights: &Weights) -> String {
+    let mut text = String::new();
+    for (cause, of_cause) in CAUSES.iter().zip(&weights.0) {
+        for (fact, [holds, fails]) in FACTS.iter().zip(of_cause) {
+            if holds.abs().max(fails.abs()) >= WORTH_MIN {
+                let _ = writeln!(text, "{}\t{}\t{holds:.2}\t{fails:.2}", cause.id, fact.id);
+            }
+        }
+    }
+    text
+}
+
+/// Returns what is concluded of the cases with the weights of this build, where it is wrong or unknown.
+pub fn concluded(cases: &[Case], weights: &Weights) -> String {
+    let mut text = String::new();
+    for case in cases {
+        let inference = Inference::of(&case.trials, weights);
+        let named = inference.limiter.map_or("unknown", |limiter| limiter.id());
+        let is_right = case.limiters.iter().any(|id| id == named);
+        let ranked = inference.ranked.iter().take(3);
+        let ranked: Vec<String> = ranked
+            .map(|(cause, behind)| format!("{} {behind:.1}", CAUSES[*cause].id))
+            .collect();
+        let standing = match (is_right, named) {
+            (true, _) => "right",
+            (false, "unknown") => "unknown",
+            (false, _) => "WRONG",
+        };
+        let truth = case.truth.map_or("–", |cause| CAUSES[cause].id);
+        let _ = writeln!(
+            text,
+            "{}\t{standing}\t{}\tis {truth}\tsays {named}\t{}",
+            case.half.name(),
+            case.setup,
+            ranked.join(", ")
+        );
+    }
+    text
+}

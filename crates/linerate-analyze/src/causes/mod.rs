@@ -1,0 +1,159 @@
+//! What may hold a number: a catalogue, one row a cause.
+//!
+//! A row says which traffic a cause can hold, which facts show it (without any of them it is not named) and which facts rule it
+//! out. Both are physics: a window that is not waited for holds nothing, and where nothing arrives there is no rate. What each
+//! other fact is worth for or against it is counted, not said here: `weights.tsv` is written by `bench fit` from the fitting
+//! half of the corpus (docs/decisions/0032).
+
+use linerate_model::limiter::Limiter;
+
+/// The traffic that a cause may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Traffic {
+    /// Streams over TCP.
+    Stream,
+    /// Exchanges.
+    Exchange,
+    /// Streams of datagrams.
+    Datagrams,
+}
+
+/// What may hold a number.
+pub struct Cause {
+    /// Its name; what is before a dot it has in common with its kin.
+    pub id: &'static str,
+    /// The limiter that it is told as, if there is one.
+    pub limiter: Option<Limiter>,
+    /// What it may hold.
+    pub of: &'static [Traffic],
+    /// Facts of which one holds where it does.
+    pub shown_by: &'static [&'static str],
+    /// Facts of which none holds where it does.
+    pub excluded_by: &'static [&'static str],
+}
+
+macro_rules! causes {
+    ($($id:literal $limiter:expr, [$($of:ident)*] shown by [$($shown:literal)*] excluded by [$($excluded:literal)*];)*) => {
+        /// All causes.
+        pub const CAUSES: &[Cause] = &[$(Cause {
+            id: $id,
+            limiter: $limiter,
+            of: &[$(Traffic::$of,)*],
+            shown_by: &[$($shown,)*],
+            excluded_by: &[$($excluded,)*],
+        },)*];
+    };
+}
+
+causes! {
+    // The path.
+    "path-rate" Some(Limiter::PathRate), [Stream Datagrams]
+        shown by ["queue" "queued-always" "steady" "line-between-changes" "fills-link" "datagrams-lost"]
+        excluded by ["sends-nothing"];
+    "own-qdisc" Some(Limiter::PathRate), [Stream Datagrams]
+        shown by ["qdisc-shapes" "waits-in-qdisc" "qdisc-drops" "lost-at-sender"] excluded by ["sends-nothing"];
+    "own-qdisc.drops" Some(Limiter::HostDrops), [Stream]
+        shown by ["qdisc-drops"] excluded by ["sends-nothing"];
+    "policer" Some(Limiter::PathRate), [Stream Datagrams]
+        shown by ["loses" "datagrams-lost"] excluded by ["sends-nothing"];
+    "other-traffic" Some(Limiter::PathRate), [Stream]
+        shown by ["others-send" "queue" "queued-always" "loses"] excluded by ["sends-nothing"];
+    "queue" Some(Limiter::RoundTrip), [Exchange]
+        shown by ["queue" "queue-is-trip"] excluded by [];
+    "ack-path" None, [Stream]
+        shown by ["few-acks" "data-arrived" "uneven"] excluded by ["sends-nothing"];
+    "mtu-hole" Some(Limiter::NothingArrives), [Stream Exchange]
+        shown by ["sends-nothing"] excluded by [];
+
+    // TCP at the ends.
+    "receiver-window.buffer" Some(Limiter::ReceiverWindow), [Stream Exchange]
+        shown by ["fills-window" "waits-for-window"] excluded by ["window-allows-more"];
+    "receiver-window.cap" Some(Limiter::ReceiverWindow), [Stream Exchange]
+        shown by ["fills-window" "waits-for-window"] excluded by ["window-allows-more" "buffer-set"];
+    "receiver-window.route" Some(Limiter::ReceiverWindow), [Stream Exchange]
+        shown by ["fills-window" "waits-for-window"] excluded by ["window-allows-more" "buffer-set"];
+    "receiver-window.unscaled" Some(Limiter::ReceiverWindow), [Stream Exchange]
+        shown by ["unscaled"] excluded by ["window-allows-more"];
+    "receiver-window.untuned" Some(Limiter::ReceiverWindow), [Stream Exchange]
+        shown by ["untuned"] excluded by ["window-allows-more" "buffer-set"];
+    "send-buffer.cap" Some(Limiter::SendBuffer), [Stream Exchange]
+        shown by ["waits-for-buffer-some" "fills-buffer" "buffer-explains"] excluded by [];
+    "congestion-window.random-loss" Some(Limiter::CongestionWindow), [Stream]
+        shown by ["loses"] excluded by ["fills-link"];
+    "congestion-window.queue-loss" Some(Limiter::CongestionWindow), [Stream]
+        shown by ["loses"] excluded by ["fills-link"];
+    "lossy-lane" Some(Limiter::CongestionWindow), [Stream]
+        shown by ["loses"] excluded by ["fills-link"];
+    "no-sack" Some(Limiter::CongestionWindow), [Stream]
+        shown by ["no-sack"] excluded by [];
+    "reordering" Some(Limiter::CongestionWindow), [Stream]
+        shown by ["reorders" "spurious"] excluded by ["fills-link"];
+    "ecn-marks" Some(Limiter::CongestionWindow), [Stream]
+        shown by ["marks"] excluded by [];
+    "slow-start" Some(Limiter::CongestionWindow), [Exchange]
+        shown by ["exceeds-initial-window"] excluded by [];
+    "slow-start.after-idle" Some(Limiter::CongestionWindow), [Exchange]
+        shown by ["exceeds-initial-window"] excluded by [];
+    "timeouts" Some(Limiter::Timeouts), [Exchange]
+        shown by ["timers-of-exchanges" "slow-is-trip" "loses-often" "loses-exchanges"] excluded by [];
+    "nagle-delayed-ack" Some(Limiter::NagleDelayedAck), [Exchange]
+        shown by ["acks-wait" "exchanges-stall"] excluded by [];
+    "listen-backlog" Some(Limiter::Timeouts), [Exchange]
+        shown by ["listener-drops"] excluded by [];
+
+    // Programs.
+    "slow-reader" Some(Limiter::SlowReader), [Stream]
+        shown by ["unread-some" "window-closed" "reader-late"] excluded by [];
+    "pausing-writer" Some(Limiter::Application), [Stream]
+        shown by ["idle" "pauses" "application-limited" "stalls"] excluded by [];
+    "server-thinks" Some(Limiter::Application), [Exchange]
+        shown by ["rest-is-trip" "rest-is-long" "has-tail" "mean-is-tail"] excluded by [];
+    "round-trip" Some(Limiter::RoundTrip), [Exchange]
+        shown by ["path-is-trip" "work-is-trip" "queue-is-trip" "wait-is-trip"] excluded by ["reaches-asked" "sends-nothing"];
+    "pacing.asked" Some(Limiter::Pacing), [Stream Exchange Datagrams]
+        shown by ["rate-asked"] excluded by [];
+    "pacing.socket" Some(Limiter::Pacing), [Stream Exchange]
+        shown by ["paced-by-socket"] excluded by [];
+    "random-loss" Some(Limiter::Pacing), [Datagrams]
+        shown by ["datagrams-lost"] excluded by [];
+    "fragments" Some(Limiter::Pacing), [Datagrams]
+        shown by ["datagrams-lost"] excluded by [];
+    "udp-buffer" None, [Datagrams]
+        shown by ["lost-in-buffer"] excluded by [];
+
+    // CPUs.
+    "cpu" Some(Limiter::Cpu), [Stream Exchange Datagrams]
+        shown by ["worker-runs" "worker-wants" "cpus-full" "worker-cpus-full" "interrupts-much"] excluded by [];
+    "offloads" Some(Limiter::Cpu), [Stream Exchange Datagrams]
+        shown by ["worker-runs" "worker-wants" "cpus-full" "worker-cpus-full" "interrupts-much"] excluded by [];
+    "pinned" Some(Limiter::Cpu), [Stream Exchange Datagrams]
+        shown by ["worker-waits" "worker-cpus-full"] excluded by [];
+    "other-programs" Some(Limiter::OtherPrograms), [Stream Exchange Datagrams]
+        shown by ["others-run"] excluded by [];
+    "cpu-quota" Some(Limiter::CpuQuota), [Stream Exchange Datagrams]
+        shown by ["throttled"] excluded by [];
+}
+
+/// Returns the place of a cause in [`CAUSES`].
+pub fn place(id: &str) -> Option<usize> {
+    CAUSES.iter().position(|cause| cause.id == id)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::evidence;
+
+    #[test]
+    fn names_are_unique_and_facts_are_known() {
+        let names: BTreeSet<&str> = CAUSES.iter().map(|cause| cause.id).collect();
+        assert_eq!(names.len(), CAUSES.len());
+        for cause in CAUSES {
+            for fact in cause.shown_by.iter().chain(cause.excluded_by) {
+                assert!(evidence::place(fact).is_some(), "{}: {fact}", cause.id);
+            }
+        }
+    }
+}
