@@ -3,7 +3,7 @@
 //! A row says which traffic a cause can hold, which facts show it (without any of them it is not named) and which facts rule it
 //! out. Both are physics: a window that is not waited for holds nothing, and where nothing arrives there is no rate. What each
 //! other fact is worth for or against it is counted, not said here: `weights.tsv` is written by `bench fit` from the fitting
-//! half of the corpus (docs/decisions/0032).
+//! half of the corpus (docs/decisions/0021).
 
 use linerate_model::limiter::Limiter;
 
