@@ -96,9 +96,10 @@ fn record_one(
 ) -> anyhow::Result<Recorded> {
     let is_below = |proof: &Proof| matches!(proof, Proof::Below(_));
     let base = if setup.proof.iter().any(is_below) {
-        let key = format!("{:?} {}", setup.net, setup.flags);
+        let base = setup.base();
+        let key = format!("{:?} {}", base.net, base.flags);
         if !bases.contains_key(&key) {
-            let value = number_of(&measure(settings, &setup.base(), None)?);
+            let value = number_of(&measure(settings, &base, None)?);
             bases.insert(key.clone(), value.context("no base")?);
         }
         bases.get(&key).copied()

@@ -15,6 +15,7 @@ use linerate_model::limiter::Limiter;
 use linerate_model::run::Recording;
 
 use crate::causes::{CAUSES, Cause, Traffic};
+use crate::dataset::{CellOutcomes, Dataset};
 use crate::evidence::{self, FACTS, Reading};
 
 /// By how much the named cause leads the next that would be told in another way: with less, more than one in fifty names of
@@ -71,6 +72,9 @@ pub struct Inference {
     pub ranked: Vec<(usize, f64)>,
     /// The limiter, if one is named.
     pub limiter: Option<Limiter>,
+    /// The facts that hold and speak most for the first cause against the next that would be told in another way, by their
+    /// places in [`FACTS`], the most telling first.
+    pub because: Vec<usize>,
 }
 
 impl Inference {
@@ -107,7 +111,67 @@ impl Inference {
             let is_named = 2 * shown > trials.len() && ranked[1..].iter().all(leads);
             cause.limiter.filter(|_| is_named)
         });
-        Self { ranked, limiter }
+        let because = because(trials, &ranked, weights);
+        Self {
+            ranked,
+            limiter,
+            because,
+        }
+    }
+
+    /// Returns the first cause that would be told in another way than the first of all.
+    pub fn rival(&self) -> Option<&'static Cause> {
+        let (first, _) = *self.ranked.first()?;
+        rival(first, &self.ranked).map(|other| &CAUSES[other])
+    }
+
+    /// Returns what follows from the facts of a cell, as far as they are read of its trials that may be averaged.
+    pub(crate) fn of_cell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Self {
+        let mut trials = Vec::new();
+        evidence::for_each_view(dataset, cell, |view| trials.push(Evidence::of(view)));
+        Self::of(&trials, Weights::fitted())
+    }
+}
+
+fn rival(first: usize, ranked: &[(usize, f64)]) -> Option<usize> {
+    let mut others = ranked.iter().map(|&(other, _)| other);
+    others.find(|other| CAUSES[*other].limiter != CAUSES[first].limiter)
+}
+
+fn because(trials: &[Evidence], ranked: &[(usize, f64)], weights: &Weights) -> Vec<usize> {
+    let Some(&(first, _)) = ranked.first() else {
+        return Vec::new();
+    };
+    let others = rival(first, ranked).map(|other| &weights.0[other]);
+    let worth = |fact: usize| {
+        let speaks = trials.iter().map(|trial| {
+            let its = others.map_or(0.0, |other| other[fact][0]);
+            let degree = trial.readings[fact].degree().unwrap_or(0.0);
+            degree * (weights.0[first][fact][0] - its)
+        });
+        speaks.sum::<f64>() / trials.len().max(1) as f64
+    };
+    let holds = |fact: &usize| {
+        let held = trials
+            .iter()
+            .filter(|trial| trial.readings[*fact].holds())
+            .count();
+        2 * held > trials.len()
+    };
+    let mut facts: Vec<usize> = (0..FACTS.len())
+        .filter(holds)
+        .filter(|fact| worth(*fact) > 0.0)
+        .collect();
+    facts.sort_by(|a, b| worth(*b).total_cmp(&worth(*a)));
+    facts
+}
+
+impl Evidence {
+    fn of(view: &evidence::View<'_>) -> Self {
+        Self {
+            traffic: traffic_of(view),
+            readings: FACTS.iter().map(|fact| fact.read(view)).collect(),
+        }
     }
 }
 
@@ -152,16 +216,13 @@ pub fn of_recording(recording: &Recording, weights: Option<&Weights>) -> Vec<Inf
 
 /// Returns the facts of the trials of each cell of a recording.
 pub fn evidence_of(recording: &Recording) -> Vec<Vec<Evidence>> {
-    let dataset = crate::dataset::Dataset::new(recording);
+    let dataset = Dataset::new(recording);
     let cells = dataset.cells.iter().map(|cell| {
         let failed = cell.of_invalid();
         let cell = failed.as_ref().unwrap_or(cell);
         let mut trials = Vec::new();
         evidence::for_each_view(&dataset, cell, |view| {
-            trials.push(Evidence {
-                traffic: traffic_of(view),
-                readings: FACTS.iter().map(|fact| fact.read(view)).collect(),
-            });
+            trials.push(Evidence::of(view));
         });
         trials
     });

@@ -63,6 +63,9 @@ responses! {
         "dispersion of losses; 1 if they are independent, 0 if they are even";
     LOSS_READINGS "loss_readings" Count "readings that the dispersion of lost datagrams is of";
     LOSS_GAP_VARIATION "loss_gap_variation" Ratio "relative deviation of the gaps between losses";
+    FLOW_LOSS_DISPERSION "flow_loss_dispersion" Count
+        "dispersion of losses from flow to flow; 1 if chance alone decides which of them lose";
+    ACKS_LOST "acks_lost_share" Ratio "share of the receiver's ACKs that did not come to the sender";
     RWND_LIMITED "rwnd_limited_share" Ratio "time limited by the receive window";
     SNDBUF_LIMITED "sndbuf_limited_share" Ratio "time limited by the send buffer";
     BUSY "busy_share" Ratio "time with data outstanding";

@@ -71,6 +71,8 @@ mod rule;
 mod rules;
 /// A path that another cell shows to be full.
 mod same_rate;
+/// Sentences of what was concluded.
+mod say;
 /// Segment sizes that alternate, or do not.
 mod segments;
 /// The sender's buffer.

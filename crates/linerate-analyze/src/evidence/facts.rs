@@ -138,6 +138,8 @@ facts! {
         |view| Reading::quotient(view.value(name::LOSS_DISPERSION), 2.0).not();
     LossTimes Stream "losses-even" "losses come more evenly than by chance"
         |view| Reading::quotient(view.value(name::LOSS_DISPERSION), 0.5).not();
+    LossTimes Stream "some-flows-lose" "some flows lose more than chance explains"
+        |view| Reading::quotient(view.value(name::FLOW_LOSS_DISPERSION), 5.0);
     LossTimes Stream "gaps-as-by-chance" "the gaps between losses vary as by chance"
         |view| Reading::share(view.value(name::LOSS_GAP_VARIATION), 0.7);
     Reordering Stream "spurious" "most of what is sent again had arrived"
@@ -309,6 +311,10 @@ facts! {
         |view| Reading::quotient(view.over(name::RTT_MEAN, name::RTT_P50), 2.0);
     Acks Stream "few-acks" "an ACK comes for more than a hundred segments"
         |view| Reading::quotient(view.value(name::SEGMENTS_PER_ACK), 100.0);
+    Acks Stream "acks-lost" "one ACK in ten does not come back"
+        |view| Reading::share(view.value(name::ACKS_LOST), SOME);
+    Acks Stream "acks-lost-most" "most ACKs do not come back"
+        |view| Reading::share(view.value(name::ACKS_LOST), MOST);
     Acks Stream "data-arrived" "little of what is in flight is on its way to the receiver"
         |view| Reading::share(view.over(name::ON_ITS_WAY, name::IN_FLIGHT), 0.3).not();
 

@@ -13,6 +13,8 @@ pub(crate) mod setup;
 /// What facts are read from.
 mod view;
 
+use std::collections::BTreeSet;
+
 use linerate_model::TrialId;
 use linerate_model::run::Recording;
 
@@ -148,6 +150,13 @@ impl Fact {
         } else {
             Reading::Moot
         }
+    }
+}
+
+impl Fact {
+    /// Returns the responses that it is read from.
+    pub(crate) fn responses(&self, view: &View<'_>) -> BTreeSet<String> {
+        view.responses(self.read)
     }
 }
 

@@ -1,6 +1,7 @@
 //! What facts are read from: what one group of flows did in one trial, beside its set-up.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 
 use linerate_model::manner::Transport;
 use linerate_model::workload::Workload;
@@ -19,6 +20,8 @@ pub struct View<'v> {
     pub(crate) workload: &'v Workload,
     /// Whether a response was asked for that was not read.
     lacks: Cell<bool>,
+    /// The responses that were asked for and read.
+    asked: RefCell<BTreeSet<String>>,
 }
 
 /// Responses that a trial may lack although all was read that they are made of, which the others tell: a slope of what did not
@@ -35,6 +38,10 @@ const AT_TIMES: &[(&str, &[&str])] = &[
         name::LOSS_GAP_VARIATION,
         &[name::RETRANSMITTED, name::SEGMENTS_SENT],
     ),
+    (
+        name::FLOW_LOSS_DISPERSION,
+        &[name::RETRANSMITTED, name::SEGMENTS_SENT],
+    ),
     (name::OTHERS_SHARE, &[name::THROUGHPUT]),
     (name::SHARED_OVER_OWN, &[name::THROUGHPUT]),
     (name::SHARED_VARIATION, &[name::THROUGHPUT]),
@@ -49,8 +56,12 @@ impl Values for View<'_> {
         let of = || AT_TIMES.iter().find(|(name, _)| *name == response);
         let is_moot =
             || of().is_some_and(|(_, of)| of.iter().all(|name| self.outcome.value(name).is_some()));
-        if value.is_none() && !is_moot() {
-            self.lacks.set(true);
+        match value {
+            Some(_) => {
+                self.asked.borrow_mut().insert(response.to_owned());
+            }
+            None if !is_moot() => self.lacks.set(true),
+            None => {}
         }
         value
     }
@@ -63,12 +74,20 @@ impl<'v> View<'v> {
             setup,
             workload,
             lacks: Cell::new(false),
+            asked: RefCell::default(),
         }
+    }
+
+    /// Returns the responses that `fact` is read from.
+    pub(super) fn responses(&self, fact: fn(&View<'_>) -> Reading) -> BTreeSet<String> {
+        self.read(fact);
+        self.asked.take()
     }
 
     /// Reads a fact: what has nothing to tell since something was not read is unread.
     pub(super) fn read(&self, fact: fn(&View<'_>) -> Reading) -> Reading {
         self.lacks.set(false);
+        self.asked.borrow_mut().clear();
         match fact(self) {
             Reading::Moot if self.lacks.get() => Reading::Unread,
             reading => reading,

@@ -130,7 +130,25 @@ pub(super) fn reduce(raw: &Raw<'_>, responses: &mut Responses) {
     let lost: Vec<Vec<losses::Interval>> = lost.collect();
     responses.put(name::LOSS_DISPERSION, losses::dispersion(&lost));
     responses.put(name::LOSS_GAP_VARIATION, losses::gap_variation(&lost));
+    responses.put(name::FLOW_LOSS_DISPERSION, losses::flow_dispersion(&lost));
+    let [sent, came] = [receiver_acks, sender_acks].map(|of| {
+        let acks: Option<f64> = lanes.iter().map(of).sum();
+        acks.filter(|acks| *acks > 0.0)
+    });
+    let lost = sent.zip(came).map(|(sent, came)| 1.0 - came / sent);
+    responses.put(name::ACKS_LOST, lost.map(|share| share.max(0.0)));
     drops(raw, responses);
+}
+
+/// ACKs that the receiver sent.
+fn receiver_acks(lane: &Lane<'_>) -> Option<f64> {
+    let all = lane.change(lane.receiver, Metric::TcpSegsOut)?.amount;
+    Some(all - lane.change(lane.receiver, Metric::TcpDataSegsOut)?.amount)
+}
+
+/// ACKs that came to the sender.
+fn sender_acks(lane: &Lane<'_>) -> Option<f64> {
+    Some(lane.acks_in(lane.sender)?.amount)
 }
 
 fn in_flight(lane: &Lane<'_>) -> Option<f64> {

@@ -119,6 +119,21 @@ pub(super) fn dispersion(flows: &[Vec<Interval>]) -> Option<f64> {
     known.then(|| squares / free)
 }
 
+/// Returns the dispersion of losses from flow to flow, 1 if each of their segments is lost with the same probability; absent
+/// where too few segments were lost, or there is one flow.
+pub(super) fn flow_dispersion(flows: &[Vec<Interval>]) -> Option<f64> {
+    let totals: Vec<Interval> = flows.iter().map(|flow| sum(flow)).collect();
+    let all = sum(&totals);
+    let share = all.lost / all.sent.max(1.0);
+    let sent = totals.iter().filter(|total| total.sent > 0.0);
+    let squares = sent.clone().map(|total| {
+        let expected = share * total.sent;
+        (total.lost - expected).powi(2) / expected
+    });
+    let free = sent.count() as f64 - 1.0;
+    (free >= 1.0 && all.lost >= LOSSES_MIN).then(|| squares.sum::<f64>() / free)
+}
+
 /// Returns the dispersion of the datagrams that are lost; absent where less than one is between two readings, for then
 /// even losses differ as those by chance do, and where none are for long while what arrives is not even.
 pub(super) fn datagram_dispersion(steps: &[Step]) -> Option<f64> {
