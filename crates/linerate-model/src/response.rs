@@ -39,6 +39,7 @@ responses! {
     CONNECTIONS_HELD "connections_held" Count "connections held to the end";
     RTT_P01 "rtt_p01_ns" Nanoseconds "round trip, first percentile";
     RTT_P50 "rtt_p50_ns" Nanoseconds "round trip, median";
+    RTT_P50_FLOW_MAX "rtt_p50_flow_max_ns" Nanoseconds "round trip, median of the flow with the highest";
     RTT_P99 "rtt_p99_ns" Nanoseconds "round trip, 99th percentile";
     RTT_P999 "rtt_p999_ns" Nanoseconds "round trip, 99.9th percentile";
     RTT_MAX "rtt_max_ns" Nanoseconds "round trip, longest";

@@ -113,7 +113,7 @@ const CAUTIONS: &[Known] = &[
     Known {
         id: Caution::ResponseWaits.id(),
         title: "Responses come one request late",
-        needs: "an open loop with Nagle on; a median latency of one period and a round trip below half of one",
+        needs: "an open loop with Nagle on; a median latency of a flow of one period and a round trip below half of one",
         action: "TCP_NODELAY (`-N`)",
     },
     Known {
