@@ -325,9 +325,10 @@ fn options(shape: &Shape<'_>, workload: &mut Workload, notes: &mut Notes) {
     workload.options.socket_buffer = open.window_bytes.map(Bytes);
     // On unless the profile turns it off, also at a rate.
     let is_on = open.transport.is_tcp() && shape.transaction.rate.is_some();
-    workload.options.nagle = match open.has_nodelay {
-        true => Some(false),
-        false => is_on.then_some(true),
+    workload.options.nagle = if open.has_nodelay {
+        Some(false)
+    } else {
+        is_on.then_some(true)
     };
     workload.options.congestion = open.congestion.clone();
     let flowops = shape.transaction.flowops.iter().chain([shape.open]);
