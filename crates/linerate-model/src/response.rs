@@ -263,6 +263,10 @@ responses! {
         "share of all CPUs' time that the hypervisor took on its host";
     WORKER_CPUS_BUSY "worker_cpus_busy_share" Ratio
         "share of the time that the CPUs that workers ran on were busy, on its host";
+    WORKER_CPU_IDLE "worker_cpu_idle_share" Ratio
+        "share of the time that the CPU of the busiest worker was idle, less what ticks resolve";
+    WORKER_CPU_SOFTIRQ "worker_cpu_softirq_share" Ratio
+        "share of the time that the CPU of the busiest worker was in interrupts";
     OTHERS_THERE "cpu_others_there_cpus" Cpus "CPUs that other programs used on its host";
     OTHERS_THERE_USER "cpu_others_there_usr_cpus" Cpus "CPUs that other programs used in user mode on its host";
     OTHERS_THERE_USER_SHARE "cpu_others_there_usr_share" Ratio

@@ -440,6 +440,13 @@ pub(super) fn pacing_algorithm<'a>(
     algorithm_of(dataset, cell).filter(|algorithm| PACING_ALGORITHMS.contains(algorithm))
 }
 
+/// Returns a sentence on what a congestion control that paces costs the sending ends of a stream, where they run one.
+pub(super) fn pacing_costs(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> String {
+    pacing_algorithm(dataset, cell).map_or(String::new(), |algorithm| {
+        format!(" {algorithm} paces, which takes CPU time, too: compare with -C reno.")
+    })
+}
+
 /// The congestion control in force at the sending ends; absent when they differ.
 fn algorithm_of<'a>(dataset: &Dataset<'a>, cell: &CellOutcomes<'_>) -> Option<&'a str> {
     let mut in_force = dataset
