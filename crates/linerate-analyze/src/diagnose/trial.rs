@@ -14,6 +14,7 @@ use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{
     Amount, Outcome, SCHEDULER_NS_MAX, Values, WORKER_SATURATED_SHARE, is_starved, name,
 };
+use crate::words;
 
 /// Share of the time that a CPU spends on packets from which on they wait for it. With a shaper beside it on one
 /// machine 0.93 was seen of a full path.
@@ -419,6 +420,20 @@ pub(super) fn shares_full_path(values: &impl Values) -> bool {
     values.stays_within(name::SHARED_OVER_OWN, SHARED_OVER_OWN_MAX)
         && values.stays_within(name::SHARED_VARIATION, VARIATION_LINE_MAX)
         && own().is_some_and(|share| share >= VARIATION_LINE_MAX)
+}
+
+/// Says of retransmissions that most of them had arrived, as D-SACKs tell: what came late was taken for lost.
+pub(crate) fn needless(values: &impl Values) -> Option<String> {
+    let again = values.value(name::RETRANSMITTED).filter(|it| *it > 0.0)?;
+    let lost = losses(values).known()? / again;
+    if lost == 0.0 {
+        Some("all of them had arrived: reordering, nothing lost".to_owned())
+    } else {
+        (lost <= MOST).then(|| {
+            let arrived = words::percent(1.0 - lost);
+            format!("{arrived} of them had arrived: reordering, not loss")
+        })
+    }
 }
 
 /// Segments that were lost: sent again, less those that had arrived; where none was sent again, none had.

@@ -2193,6 +2193,34 @@ fn needless_retransmissions_are_no_loss() {
     );
 }
 
+/// Both where the numbers stand: the line of a measurement and the report.
+#[test]
+fn retransmissions_of_what_had_arrived_are_told_as_reordering() {
+    let told = |lost_share: f64, spurious_share: f64| {
+        let truth = Truth {
+            lost_share,
+            spurious_share,
+            ..sending(100e6, 20 * MS)
+        };
+        let run = run(stream(), &truth);
+        let told = crate::as_single(&run.recording).trials[0].needless();
+        let summary = format!("{:?}", analyze(&run.recording).summary);
+        let said = told.as_deref().map(|words| summary.contains(words));
+        assert_ne!(said, Some(false), "{summary}");
+        assert_eq!(summary.contains("had arrived"), told.is_some(), "{summary}");
+        told.unwrap_or_default()
+    };
+    let all = told(0.01, 1.0);
+    assert!(all.contains("all") && all.contains("nothing lost"), "{all}");
+    let most = told(0.01, 0.9);
+    assert!(
+        most.contains(" % of them") && !most.contains("nothing"),
+        "{most}"
+    );
+    assert_eq!(told(0.01, 0.3), "");
+    assert_eq!(told(0.0, 0.0), "");
+}
+
 #[test]
 fn flows_that_share_a_short_queue_are_not_held_by_losses_of_the_way() {
     // 0.3 % are lost of eight flows at the shortest round trip. Lost by chance, each flow varies for itself; where they

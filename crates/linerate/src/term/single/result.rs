@@ -93,7 +93,9 @@ fn headline(workload: &Workload, trial: &SingleTrial<'_>, rate_unit: Option<Rate
             Some(both) => retransmits_of_both(both, count, share),
             None => retransmits(count, share),
         };
-        labelled("retransmits", &words);
+        let needless = trial.needless();
+        let needless = needless.map_or(String::new(), |words| format!("; {words}"));
+        labelled("retransmits", &(words + &needless));
     }
 }
 
