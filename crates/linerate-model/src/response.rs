@@ -110,6 +110,8 @@ responses! {
     CPU_IRQ "cpu_irq_cpus" Cpus "CPUs busy in hardirqs";
     CPU_STEAL "cpu_steal_cpus" Cpus "CPUs taken by the hypervisor";
     CPU_MISSING "cpu_missing_share" Ratio "share of the CPUs' time that no mode accounts for";
+    CPU_MISSING_SCARCE "cpu_missing_scarce_share" Ratio
+        "share of the CPUs' time that no mode accounts for, on each CPU beyond what it was idle";
     CPU_PRESSURE "cpu_pressure_share" Ratio "time in which a task waited for a CPU";
     CPU_OTHERS "cpu_others_usr_cpus" Cpus "CPUs that other programs used in user mode";
     CPU_OTHERS_ALL "cpu_others_cpus" Cpus "CPUs that other programs used";

@@ -179,7 +179,7 @@ const CAUTIONS: &[Known] = &[
     Known {
         id: Caution::Disturbed.id(),
         title: "Others took CPU time",
-        needs: "3 % of the CPUs' time with the hypervisor, or so much more than in other trials in no mode; \
+        needs: "3 % of the CPUs' time with the hypervisor, or so much more than in other trials in no mode and not to spare; \
                 or other programs beyond what a controller needs",
         action: "stop other programs, or measure on a machine of its own",
     },
