@@ -322,6 +322,11 @@ impl Single<'_> {
 }
 
 impl SingleTrial<'_> {
+    /// Says of its retransmissions that most of them had arrived, where that is known.
+    pub fn needless(&self) -> Option<String> {
+        diagnose::needless(self)
+    }
+
     /// Whether a worker wanted its CPU for a good part of the time, or waited for it; where that was not read, it may have.
     fn wants_cpus(&self) -> bool {
         self.reaches(name::RUNQUEUE_WAIT_MAX, WAIT_SHARE_MIN)

@@ -16,7 +16,7 @@ use linerate_model::{HostName, TrialId};
 
 use crate::chapters::{self, Row, between, row};
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::diagnose::limits;
+use crate::diagnose::{limits, needless};
 use crate::reduce::{describe, name};
 use crate::study;
 use crate::words;
@@ -216,7 +216,14 @@ fn details(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Vec<Row> {
         response == name::RETRANSMITTED && cell.mean(name::RETRANSMITTED_BOTH).is_some()
     };
     let told = DETAILS.iter().filter(|response| !is_part(response));
-    let read = |response: &&str| Some(row(describe(response).title, cell.estimate(response)?, ""));
+    let note = |response: &str| match response {
+        name::RETRANSMITTED => needless(cell).unwrap_or_default(),
+        _ => String::new(),
+    };
+    let read = |response: &&str| {
+        let title = describe(response).title;
+        Some(row(title, cell.estimate(response)?, note(response)))
+    };
     wire.into_iter().chain(told.filter_map(read)).collect()
 }
 

@@ -632,6 +632,7 @@ impl Experiment {
                 _ => factor.apply(level, &mut workload)?,
             }
         }
+        workload.choose_nagle();
         workload.check()?;
         parameter::check_knobs(cell.keys(), &workload)?;
         Ok(workload)
@@ -652,6 +653,8 @@ impl Experiment {
             })?;
             own.apply(level, &mut group.workload)?;
         }
+        let workloads = groups.iter_mut().map(|group| &mut group.workload);
+        workloads.for_each(Workload::choose_nagle);
         Ok(groups)
     }
 }

@@ -185,7 +185,7 @@ pub const PARAMETERS: &[Parameter] = &[
         .factor(Factor::RequestWrites, "writes per request")
         .flags(&[flag("--request-writes").instead(SIZED, "ask for an exchange over TCP with --rr")]),
     parameter("nagle", ALL, TCP, Shape::Switch, at!(options.nagle)).factor(Factor::Nagle, "Nagle")
-        .flags(&[flag("--no-delay (-N)").word("false")]),
+        .flags(&[flag("--no-delay (-N)").word("false"), flag("--nagle").word("true")]),
     parameter("delayed_ack", ALL, TCP, Shape::Switch, at!(options.delayed_ack))
         .factor(Factor::DelayedAck, "delayed ACK").flags(&[flag("--quick-ack").word("false")]),
     parameter("congestion", ALL, TCP, Shape::Name, at!(options.congestion))

@@ -39,6 +39,7 @@ responses! {
     CONNECTIONS_HELD "connections_held" Count "connections held to the end";
     RTT_P01 "rtt_p01_ns" Nanoseconds "round trip, first percentile";
     RTT_P50 "rtt_p50_ns" Nanoseconds "round trip, median";
+    RTT_P50_FLOW_MAX "rtt_p50_flow_max_ns" Nanoseconds "round trip, median of the flow with the highest";
     RTT_P99 "rtt_p99_ns" Nanoseconds "round trip, 99th percentile";
     RTT_P999 "rtt_p999_ns" Nanoseconds "round trip, 99.9th percentile";
     RTT_MAX "rtt_max_ns" Nanoseconds "round trip, longest";
@@ -112,6 +113,8 @@ responses! {
     CPU_IRQ "cpu_irq_cpus" Cpus "CPUs busy in hardirqs";
     CPU_STEAL "cpu_steal_cpus" Cpus "CPUs taken by the hypervisor";
     CPU_MISSING "cpu_missing_share" Ratio "share of the CPUs' time that no mode accounts for";
+    CPU_MISSING_SCARCE "cpu_missing_scarce_share" Ratio
+        "share of the CPUs' time that no mode accounts for, on each CPU beyond what it was idle";
     CPU_PRESSURE "cpu_pressure_share" Ratio "time in which a task waited for a CPU";
     CPU_OTHERS "cpu_others_usr_cpus" Cpus "CPUs that other programs used in user mode";
     CPU_OTHERS_ALL "cpu_others_cpus" Cpus "CPUs that other programs used";
@@ -265,6 +268,10 @@ responses! {
         "share of all CPUs' time that the hypervisor took on its host";
     WORKER_CPUS_BUSY "worker_cpus_busy_share" Ratio
         "share of the time that the CPUs that workers ran on were busy, on its host";
+    WORKER_CPU_IDLE "worker_cpu_idle_share" Ratio
+        "share of the time that the CPU of the busiest worker was idle, less what ticks resolve";
+    WORKER_CPU_SOFTIRQ "worker_cpu_softirq_share" Ratio
+        "share of the time that the CPU of the busiest worker was in interrupts";
     OTHERS_THERE "cpu_others_there_cpus" Cpus "CPUs that other programs used on its host";
     OTHERS_THERE_USER "cpu_others_there_usr_cpus" Cpus "CPUs that other programs used in user mode on its host";
     OTHERS_THERE_USER_SHARE "cpu_others_there_usr_share" Ratio

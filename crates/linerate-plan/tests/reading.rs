@@ -155,6 +155,40 @@ fn a_factor_may_be_of_a_group() {
     refused(twice, "probe.payload_bytes");
 }
 
+/// The rate may be a level, and may be a group's.
+#[test]
+fn requests_at_a_rate_have_nagle_off_unless_it_is_asked_for() {
+    let check = |keys: &str, factors: &str, expected: [Option<bool>; 2]| {
+        let text = format!(
+            "format = 1\nname = \"x\"\ntitle = \"X\"\nquestion = \"What?\"\n\
+             design = {{ kind = \"full\", replicates = 1 }}\n\
+             timing = {{ settle = \"0s\", warm_up = \"0s\", measure = \"1s\", drain = \"0s\" }}\n\
+             [workload]\nkind = \"rr\"\n{keys}\n[factors]\n{factors}\n\
+             [[group]]\nname = \"probe\"\n[group.workload]\nkind = \"rr\"\n{keys}\n"
+        );
+        let draft = read_experiment(&text, "x.toml").unwrap_or_else(|error| panic!("{error}"));
+        let experiment = draft.experiment;
+        let (factor, levels) = &experiment.factors[0];
+        let cell = Cell::from([(*factor, levels[0].clone())]);
+        let own = experiment.workload_of(&cell).expect("a workload");
+        let beside = experiment.beside_of(&cell).expect("groups");
+        let found = [own.options.nagle, beside[0].workload.options.nagle];
+        assert_eq!(found, expected, "{keys} {factors}");
+    };
+    let on = "connections = [1, 2]";
+    check("requests_per_s = 100", on, [Some(false); 2]);
+    check("requests_per_s = 100\nnagle = true", on, [Some(true); 2]);
+    check("in_flight = 64", on, [None; 2]);
+    check("", "requests_per_s = [100, 200]", [Some(false), None]);
+    check(
+        "",
+        "\"probe.requests_per_s\" = [100, 200]",
+        [None, Some(false)],
+    );
+    let both = "requests_per_s = 100";
+    check(both, "nagle = [true, false]", [Some(true), Some(false)]);
+}
+
 #[test]
 fn every_section_is_understood() {
     let draft = read_experiment(FILE, "example.toml").expect("a draft");

@@ -246,6 +246,17 @@ fn options_of_connect_are_those_of_the_sockets() {
         ..FlowOptions::default()
     };
     assert_eq!(workload.options, expected);
+    // It leaves Nagle's algorithm on, at a rate, too.
+    let exchange = [("write", "size=1"), ("read", "size=1")];
+    let rate = "duration=\"1\" rate=\"10\"";
+    let nagle = |options, transaction| {
+        let workload = of(options, transaction, &exchange).workload;
+        workload.options.nagle
+    };
+    assert_eq!(nagle("protocol=TCP", rate), Some(true));
+    assert_eq!(nagle("protocol=TCP tcp_nodelay", rate), Some(false));
+    assert_eq!(nagle("protocol=TCP", "duration=\"1\""), None);
+    assert_eq!(nagle("protocol=udp", rate), None);
     let udp = of("protocol=udp", "duration=\"1\"", &[("write", "size=64")]).workload;
     assert_eq!(udp.manner.transport, Transport::Udp);
     let passed_over = of(

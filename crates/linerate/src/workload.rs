@@ -85,8 +85,9 @@ fn give_parts(args: &RunArgs, workload: &mut Workload) -> CmdResult<()> {
     Ok(())
 }
 
-/// Chooses what was left to us: when a receiver is woken, and how much one call carries.
+/// Chooses what was left to us: Nagle's algorithm, when a receiver is woken, and how much one call carries.
 fn choose(args: &RunArgs, workload: &mut Workload) {
+    workload.choose_nagle();
     workload.manner.receive_low_water = match args.socket.rcvlowat {
         Some(bytes) => Some(bytes).filter(|bytes| bytes.0 > 0),
         None => workload.receive_low_water(),

@@ -61,7 +61,7 @@ causes! {
     "queue" Some(Limiter::RoundTrip), [Exchange]
         shown by ["queue" "queue-is-trip"] excluded by [];
     "ack-path" None, [Stream]
-        shown by ["few-acks" "data-arrived" "uneven"] excluded by ["sends-nothing"];
+        shown by ["few-acks" "acks-lost" "data-arrived" "uneven"] excluded by ["sends-nothing"];
     "mtu-hole" Some(Limiter::NothingArrives), [Stream Exchange]
         shown by ["sends-nothing"] excluded by [];
 
@@ -123,9 +123,9 @@ causes! {
 
     // CPUs.
     "cpu" Some(Limiter::Cpu), [Stream Exchange Datagrams]
-        shown by ["worker-runs" "worker-wants" "cpus-full" "worker-cpus-full" "interrupts-much"] excluded by [];
+        shown by ["worker-runs" "worker-wants" "cpus-full" "worker-cpus-full" "worker-cpu-full" "interrupts-much"] excluded by [];
     "offloads" Some(Limiter::Cpu), [Stream Exchange Datagrams]
-        shown by ["worker-runs" "worker-wants" "cpus-full" "worker-cpus-full" "interrupts-much"] excluded by [];
+        shown by ["worker-runs" "worker-wants" "cpus-full" "worker-cpus-full" "worker-cpu-full" "interrupts-much"] excluded by [];
     "pinned" Some(Limiter::Cpu), [Stream Exchange Datagrams]
         shown by ["worker-waits" "worker-cpus-full"] excluded by [];
     "other-programs" Some(Limiter::OtherPrograms), [Stream Exchange Datagrams]

@@ -290,6 +290,16 @@ pub(super) fn add_verdicts(chapter: &mut Chapter, measured: &Measured<'_, '_>) {
     chapter.answer = (!answer.is_empty()).then(|| answer.join(" "));
 }
 
+/// Lets the answer begin with what the comparisons of `experiment` found to differ: who varies something asks for that.
+pub(super) fn lead_with_differences(chapter: &mut Chapter, measured: &Measured<'_, '_>) {
+    let verdicts = measured.dataset.verdicts();
+    let effects = verdicts.effects_of(&measured.experiment.name);
+    let differ = effects.filter(|effect| effect.verdict == Verdict::Differs);
+    let answer = differ.map(verdict_sentence).chain(chapter.answer.take());
+    let answer: Vec<String> = answer.collect();
+    chapter.answer = (!answer.is_empty()).then(|| answer.join(" "));
+}
+
 /// Returns a table with a row for each cell: its varied levels, then responses.
 ///
 /// Columns of responses that no cell has are left out.

@@ -170,8 +170,9 @@ fn of_experiment(dataset: &Dataset<'_>, experiment: &Experiment, told: &Told<'_>
         cells,
     };
     let known = CHAPTERS.iter().find(|known| known.is_of(experiment));
-    if let Some(Content::Experiment(_, fill, _)) = known.map(|known| &known.content) {
-        fill(&mut chapter, measured, told);
+    match known.map(|known| &known.content) {
+        Some(Content::Experiment(_, fill, _)) => fill(&mut chapter, measured, told),
+        _ => draw::lead_with_differences(&mut chapter, measured),
     }
     under_load::fill(&mut chapter, dataset, cells);
     if experiment.pairs.is_some() {

@@ -13,7 +13,7 @@
 //! 9. Starved workers: in any valid trial a worker waited for a CPU a quarter of the time, and twice as
 //!    long as it ran.
 //! 10. Disturbances: the hypervisor took more than 3 % of the CPUs' time, or that much more of it than usual
-//!    is in no mode, or other programs took that and more than a controller needs, in any valid trial.
+//!    is in no mode, on CPUs that were idle for less, or other programs took that and more than a controller needs, in any valid trial.
 //! 11. Other traffic: a device that the flows use passed 3 % and more of payload that is none of theirs.
 //! 12. Fragments: a datagram is longer than a packet of the path.
 //! 13. Silence: for a tenth of the window or more nothing arrived in any flow, although something was under way.
@@ -33,7 +33,7 @@ use super::found::{About, Found};
 use crate::compare::interval::{replicates_needed, share_interval};
 use crate::compare::modes::{Mode, modes};
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{self, DISTURBED_SHARE_MAX, OTHERS_CPUS_MAX, Outcome, name};
+use crate::reduce::{self, DISTURBED_SHARE_MAX, OTHERS_CPUS_MAX, Outcome, Values as _, name};
 use crate::spoilt::unusually_missing;
 use crate::verdicts::{REPLICATES_MIN, has_few_replicates};
 use crate::words;
@@ -656,8 +656,11 @@ fn disturbances<'d>(dataset: &'d Dataset<'_>) -> Option<Found<'d>> {
             .filter_map(|it| Some((it.trial, share(it)?)));
         (who, found.collect::<Vec<(TrialId, f64)>>())
     });
-    let missing = dataset
+    // What ticks lose of a CPU that rests is nothing that the traffic lacks.
+    let scarce = dataset
         .valid()
+        .filter(|it| !it.stays_within(name::CPU_MISSING_SCARCE, DISTURBED_SHARE_MAX));
+    let missing = scarce
         .filter_map(|it| Some((it.trial, unusually_missing(&dataset.outcomes, it)?)))
         .collect::<Vec<_>>();
     let mean = |found: &[(TrialId, f64)]| {

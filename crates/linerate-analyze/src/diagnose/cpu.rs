@@ -25,7 +25,12 @@
 //!    hardly waited has a CPU to itself where other programs use more than it. What the hypervisor took is not free
 //!    either, but no work of the host's: that is said, and where it took much, also of workers that ran little, if they were
 //!    missed and the rate varied.
-//! 4. *Few of them full.* The CPUs on which workers were at any reading were busy while others were idle: taskset, a
+//! 4. *One full.* The CPU that the worker of a TCP stream was on had no time left, and the worker did not have all of it: the
+//!    rest were softirqs, which run in whichever thread they interrupt, or in one that the worker waits for. That it had
+//!    none left is read from its idle time, where readings found the worker on it and beyond what ticks resolve; or the
+//!    worker ran or waited always, waited for little of the time, and softirqs had as much. A worker that ran always is the
+//!    generator. A quota leaves the CPU idle that its workers are on.
+//! 5. *Few of them full.* The CPUs on which workers were at any reading were busy while others were idle: taskset, a
 //!    cpuset or `-A` keeps them there. A quota would have left these CPUs idle, too.
 //!
 //! Where control groups are not mounted (`ip netns exec`), a quota may be why, and neither 2 nor 3 is said; but 3 is where
@@ -51,11 +56,14 @@ use super::rule::{Judge, Rule};
 use super::slow_reader::stopped_at_most;
 use super::trial::{
     ELASTICITY_MIN, MOST, STEAL_SHARE_LARGE, UNEVEN_VARIATION_MIN, VARIATION_LINE_MAX, hides_path,
-    shortest_ns,
+    pacing_costs, shortest_ns,
 };
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::reduce::{self, Amount, Outcome, Values, WAIT_SHARE_MIN, describe, is_starved, name};
+use crate::reduce::{
+    self, Amount, Outcome, Values, WAIT_SHARE_MIN, WORKER_SATURATED_SHARE, describe, is_starved,
+    name,
+};
 use crate::words;
 
 /// Share of the periods, and of the window, from which on a quota is what holds.
@@ -125,9 +133,16 @@ pub(super) const FULL: Rule = Rule {
     judge: Judge::Cell(full),
     evident: Some(|dataset, cell| {
         let words = "give each end CPUs of its own: a wider taskset or cpuset";
-        unpin(dataset, cell).or_else(|| waits_on_few(cell).then(|| words.to_owned()))
+        let apart = || waits_on_few(cell).then(|| words.to_owned());
+        let spread = || one_full(dataset, cell).map(|_| next_of_one(&cell.workload));
+        unpin(dataset, cell).or_else(apart).or_else(spread)
     }),
     next: next_of_full,
+};
+
+pub(super) const ONE_FULL: Rule = Rule {
+    judge: Judge::Cell(one_full),
+    ..FULL
 };
 
 /// What to do about workers that waited where the caller put them.
@@ -153,6 +168,14 @@ fn next_of_full(workload: &Workload) -> Option<String> {
     Some(format!(
         "compare {fewer}larger messages, {uncopied}or hosts with more CPUs"
     ))
+}
+
+fn next_of_one(workload: &Workload) -> String {
+    let more = workload.connections.saturating_mul(2).max(4);
+    let uncopied = repeat::uncopied(workload);
+    format!(
+        "spread the load over CPUs: compare `-P {more}`, {uncopied}or softirqs on other CPUs (RPS, `-A`)"
+    )
 }
 
 pub(super) const BESIDE_IDLE: Rule = Rule {
@@ -400,6 +423,49 @@ fn full(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     )
 }
 
+/// The CPU that the worker was on is full with it and with softirqs, whatever others did.
+fn one_full(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+    let workload = &cell.workload;
+    let is_stream = workload.traffic.is_stream() && workload.manner.transport.is_tcp();
+    let (wanted, waited) = wants(cell).filter(|_| is_stream)?;
+    let ran = wanted - waited.value;
+    let idle = cell.estimate(name::WORKER_CPU_IDLE)?;
+    let softirq = cell.estimate(name::WORKER_CPU_SOFTIRQ)?;
+    let is_full = wanted >= WANTED_SHARE_MIN && idle.value <= 1.0 - CPUS_FULL_SHARE_MIN;
+    let waits_for_softirqs = wanted >= WORKER_SATURATED_SHARE
+        && waited.value < WAIT_SHARE_MIN
+        && waited.value <= softirq.value;
+    let has_all = ran >= WORKER_SATURATED_SHARE;
+    let is_on_few = waits_on_few(cell) || (is_pinned(dataset, cell) && waits_beside_idle(cell));
+    let may_be_held = hides_quota(dataset, cell) && !is_own_work(cell, wanted, waited.value);
+    if !(is_full || waits_for_softirqs)
+        || has_all
+        || may_be_held
+        || others_have_time(cell)
+        || is_on_few
+        || is_path_full(cell)
+    {
+        return None;
+    }
+    made(
+        cell,
+        Limiter::Cpu,
+        cell.estimate(name::WORKER_WANTED_SHARE_MAX)?,
+        format!(
+            "One CPU is full: at {} the busiest worker ran {} of the time and waited {} of it for its CPU, \
+             which was in interrupts {} and idle {} of it.{}",
+            words::estimate(&cell.main()?),
+            words::percent(ran),
+            words::percent(waited.value),
+            words::percent(softirq.value),
+            words::percent(idle.value),
+            pacing_costs(dataset, cell),
+        ),
+        "The kernel handles packets on the worker's CPU, partly in the worker's own time. More flows on more CPUs, \
+         offloads, or softirqs on another CPU raise the number.",
+    )
+}
+
 /// A worker waits beside idle CPUs: those that it may use are full, or nobody counts throttling.
 fn beside_idle(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let (wanted, waited) = wants(cell)?;
@@ -615,6 +681,14 @@ fn made(
             (
                 "share of the time that the CPUs that workers ran on were busy",
                 name::WORKER_CPUS_BUSY,
+            ),
+            (
+                "share of the time that the CPU of the busiest worker was idle, less what ticks resolve",
+                name::WORKER_CPU_IDLE,
+            ),
+            (
+                "share of the time that the CPU of the busiest worker was in interrupts",
+                name::WORKER_CPU_SOFTIRQ,
             ),
             (
                 "share of all CPUs' time that the hypervisor took on its host",

@@ -23,7 +23,7 @@ use super::evidence;
 use super::path_rate::LOST_SHARE_MIN;
 use super::repeat;
 use super::rule::{Judge, Rule};
-use super::trial::pacing_algorithm;
+use super::trial::pacing_costs;
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::{WAIT_SHARE_MIN, WORKER_SATURATED_SHARE, name};
@@ -100,11 +100,7 @@ fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         (wanted, how)
     };
     let response = &cell.experiment.response;
-    let is_stream = cell.workload.traffic.is_stream();
-    let pacing = pacing_algorithm(dataset, cell).filter(|_| is_stream);
-    let pacing = pacing.map_or(String::new(), |algorithm| {
-        format!(" {algorithm} paces, which takes CPU time, too: compare with -C reno.")
-    });
+    let pacing = pacing_costs(dataset, cell);
     Some(Verdict {
         limiter: Limiter::Generator,
         claim: format!(

@@ -113,7 +113,7 @@ const CAUTIONS: &[Known] = &[
     Known {
         id: Caution::ResponseWaits.id(),
         title: "Responses come one request late",
-        needs: "an open loop with Nagle on; a median latency of one period and a round trip below half of one",
+        needs: "an open loop with Nagle on; a median latency of a flow of one period and a round trip below half of one",
         action: "TCP_NODELAY (`-N`)",
     },
     Known {
@@ -179,7 +179,7 @@ const CAUTIONS: &[Known] = &[
     Known {
         id: Caution::Disturbed.id(),
         title: "Others took CPU time",
-        needs: "3 % of the CPUs' time with the hypervisor, or so much more than in other trials in no mode; \
+        needs: "3 % of the CPUs' time with the hypervisor, or so much more than in other trials in no mode and not to spare; \
                 or other programs beyond what a controller needs",
         action: "stop other programs, or measure on a machine of its own",
     },

@@ -111,7 +111,7 @@ pub(crate) use receiver_window::{
 pub(crate) use repeat::WHERE_SHARED;
 pub use rules::limiters;
 pub(crate) use segments::{Pattern, mss_bytes, pattern_bytes, pattern_of};
-pub(crate) use trial::{RATIO_NS_MIN, shortest_ns, turns_per_s};
+pub(crate) use trial::{RATIO_NS_MIN, needless, shortest_ns, turns_per_s};
 
 /// Findings that a report has at the most: more are read by nobody.
 pub const FINDINGS_MAX: usize = 5;

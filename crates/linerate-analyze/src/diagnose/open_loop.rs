@@ -5,9 +5,9 @@
 //! response has missed a request it comes with the next, and so does each after it: the latency is a
 //! period of the rate and the round trip, and no timer fires and no counter moves.
 //!
-//! Rule, for requests at a rate over TCP with Nagle on at least by default: the interval of the median
-//! latency lies between one and one and a half periods, while TCP saw a round trip under load below half of
-//! one. A server that is slow, or a path, lengthens both; one that cannot keep up does not stay within half a
+//! Rule, for requests at a rate over TCP with Nagle on, which has to be asked for: the interval of the median
+//! latency of the flow with the highest lies between one and one and a half periods, while TCP saw a round trip under
+//! load below half of one. Each flow is held or not by itself, so that the median of all says nothing of a few. A server that is slow, or a path, lengthens both; one that cannot keep up does not stay within half a
 //! period. With several requests under way at a time a response waits for any of them, and nothing is said.
 //!
 //! A latency counts from the instant at which its request was due, so that it holds what the generator
@@ -122,18 +122,29 @@ fn period_waited_for(cell: &CellOutcomes<'_>) -> Option<f64> {
         && manner.transport == Transport::Tcp
         && cell.workload.options.nagle != Some(false);
     let period_ns = 1e9 / f64::from(manner.requests_per_s.filter(|_| is_held)?);
-    let median = cell.estimate(name::RTT_P50)?;
+    let is_near = cell.mean(name::PATH_RTT_LOADED)? < ROUND_TRIP_SHARE_MAX * period_ns;
+    (is_one_late(cell, name::RTT_P50_FLOW_MAX, period_ns)? && is_near).then_some(period_ns)
+}
+
+/// Returns whether a median latency is that of responses that come with the next.
+fn is_one_late(cell: &CellOutcomes<'_>, median: &'static str, period_ns: f64) -> Option<bool> {
+    let median = cell.estimate(median)?;
     let (low, high) = (
         median.low.unwrap_or(median.value),
         median.high.unwrap_or(median.value),
     );
-    let is_one_late = low >= period_ns && high < PERIODS_MAX * period_ns;
-    let is_near = cell.mean(name::PATH_RTT_LOADED)? < ROUND_TRIP_SHARE_MAX * period_ns;
-    (is_one_late && is_near).then_some(period_ns)
+    Some(low >= period_ns && high < PERIODS_MAX * period_ns)
 }
 
 fn caution<'d>(about: About<'d>, cell: &CellOutcomes<'_>, period_ns: f64) -> Option<Found<'d>> {
-    let median = cell.evidence("median latency", name::RTT_P50)?;
+    let (whose, what, median) = if is_one_late(cell, name::RTT_P50, period_ns) == Some(true) {
+        ("Each response waits", "median latency", name::RTT_P50)
+    } else {
+        let what = "median latency of the flow with the highest";
+        let whose = "On some of the flows each response waits";
+        (whose, what, name::RTT_P50_FLOW_MAX)
+    };
+    let median = cell.evidence(what, median)?;
     let round_trip = cell.evidence("TCP's round trip under load", name::PATH_RTT_LOADED)?;
     let period = Evidence {
         what: "time between two requests of a flow (computed)".to_owned(),
@@ -141,17 +152,16 @@ fn caution<'d>(about: About<'d>, cell: &CellOutcomes<'_>, period_ns: f64) -> Opt
         trials: median.trials.clone(),
     };
     let claim = format!(
-        "Each response waits for the next request: a median latency of {} is the {} between two requests \
-         and a round trip.",
+        "{whose} for the next request: a {what} of {} is the {} between two requests and a round trip.",
         words::estimate(&median.estimate),
         Unit::Nanoseconds.display(period_ns),
     );
     let explanation = "Nagle's algorithm holds a response until the one before is acknowledged, and that \
                        acknowledgement rides on the next request. The workload causes this: measure with \
-                       Nagle off (-N), as message-based programs do.";
+                       Nagle off, as message-based programs do (-N, the default with --rate; `nagle = false`).";
     let found = Found::caution(about, Caution::ResponseWaits, claim, explanation, median);
     Some(Found {
-        action: Some("repeat with `-N` (Nagle off), as message-based programs have it".to_owned()),
+        action: Some("repeat with Nagle off (`-N`), as message-based programs have it".to_owned()),
         ..found.with([period, round_trip])
     })
 }

@@ -36,6 +36,7 @@ pub(super) const RULES: &[Rule] = &[
     cpu::QUOTA,
     cpu::OTHERS,
     cpu::FULL,
+    cpu::ONE_FULL,
     cpu::BESIDE_IDLE,
     generator::RULE,
     slow_reader::RULE,

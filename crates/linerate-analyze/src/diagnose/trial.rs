@@ -10,6 +10,7 @@ pub(crate) use crate::evidence::setup::{shortest_ns, turns_per_s};
 use crate::reduce::{
     Amount, Outcome, SCHEDULER_NS_MAX, Values, WORKER_SATURATED_SHARE, is_starved, name,
 };
+use crate::words;
 
 /// Share of the time that a CPU spends on packets from which on they wait for it. With a shaper beside it on one
 /// machine 0.93 was seen of a full path.
@@ -311,6 +312,20 @@ pub(super) fn shares_full_path(values: &impl Values) -> bool {
         && own().is_some_and(|share| share >= VARIATION_LINE_MAX)
 }
 
+/// Says of retransmissions that most of them had arrived, as D-SACKs tell: what came late was taken for lost.
+pub(crate) fn needless(values: &impl Values) -> Option<String> {
+    let again = values.value(name::RETRANSMITTED).filter(|it| *it > 0.0)?;
+    let lost = losses(values).known()? / again;
+    if lost == 0.0 {
+        Some("all of them had arrived: reordering, nothing lost".to_owned())
+    } else {
+        (lost <= MOST).then(|| {
+            let arrived = words::percent(1.0 - lost);
+            format!("{arrived} of them had arrived: reordering, not loss")
+        })
+    }
+}
+
 /// Segments that were lost: sent again, less those that had arrived; where none was sent again, none had.
 pub(super) fn losses(values: &impl Values) -> Amount {
     let again = values.value(name::RETRANSMITTED);
@@ -320,6 +335,13 @@ pub(super) fn losses(values: &impl Values) -> Amount {
         Some((again - needless).max(0.0))
     });
     lost.into()
+}
+
+/// Returns a sentence on what a congestion control that paces costs the sending ends of a stream, where they run one.
+pub(super) fn pacing_costs(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> String {
+    pacing_algorithm(dataset, cell).map_or(String::new(), |algorithm| {
+        format!(" {algorithm} paces, which takes CPU time, too: compare with -C reno.")
+    })
 }
 
 /// Whether data waits in a queue on the way in each valid trial of `cell`, as far as one trial shows that.

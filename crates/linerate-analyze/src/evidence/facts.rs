@@ -271,6 +271,10 @@ facts! {
         |view| Reading::share(view.value(name::CPU_BUSY_SHARE), MOST).not();
     Cpus Any "worker-cpus-full" "the CPUs that workers run on are busy"
         |view| Reading::share(view.value(name::WORKER_CPUS_BUSY), 0.95);
+    Cpus Stream "worker-cpu-full" "the CPU of the busiest worker has no idle time"
+        |view| Reading::share(view.value(name::WORKER_CPU_IDLE), 0.05).not();
+    Cpus Stream "worker-cpu-softirqs" "the CPU of the busiest worker is in interrupts for a fifth of the time"
+        |view| Reading::share(view.value(name::WORKER_CPU_SOFTIRQ), 0.2);
     Quota Any "throttled" "the control group is throttled in a tenth of its periods"
         // Where nobody throttles, nothing is counted.
         |view| Reading::share(view.value(name::THROTTLED_PERIODS), SOME);

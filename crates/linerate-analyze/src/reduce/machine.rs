@@ -92,8 +92,11 @@ pub(super) fn reduce(
         let values = kernels.iter().filter_map(|host| of(host));
         values.max_by(f64::total_cmp)
     };
-    let missing = most(&|host| missing_share(host, readings));
+    let missing = most(&|host| missing_share(host, readings, |missing, _| missing));
     responses.put(name::CPU_MISSING, missing);
+    let scarce =
+        most(&|host| missing_share(host, readings, |missing, idle| (missing - idle).max(0.0)));
+    responses.put(name::CPU_MISSING_SCARCE, scarce);
     let pressure = most(&|host| {
         let pressure = readings.change_on(host, &Subject::Host, Metric::PressureCpuSome);
         pressure.map(Change::share)
@@ -180,8 +183,9 @@ fn disturbances(cpus: f64, in_lab: bool, responses: &Responses) -> Vec<TrialFlag
     if let Some(stolen) = stolen.filter(|stolen| cpus > 0.0 && *stolen > most) {
         flags.push(TrialFlag::Stolen(stolen / cpus));
     }
+    let scarce = responses.value(name::CPU_MISSING_SCARCE);
     let missing = responses.value(name::CPU_MISSING);
-    let missing = missing.filter(|missing| *missing > DISTURBED_SHARE_MAX);
+    let missing = missing.filter(|_| scarce.is_some_and(|share| share > DISTURBED_SHARE_MAX));
     flags.extend(missing.map(TrialFlag::Unaccounted));
     flags
 }
@@ -205,22 +209,27 @@ fn cpus_of<'a>(host: &HostName, readings: &'a Readings<'_>) -> Vec<&'a Subject> 
         .collect()
 }
 
-/// Returns 1 − Σ modes / (CPUs × time); what ticks count too much is none.
-fn missing_share(host: &HostName, readings: &Readings<'_>) -> Option<f64> {
+/// Returns the mean over CPUs `of` what no mode has and what was idle: 1 − Σ modes / time, where ticks count too much below none.
+///
+/// Kernels that sample busy time at the tick and count idle time exactly lose what runs between two idle spells without
+/// meeting a tick. A CPU that hardly rests meets all of them, so that what misses there was taken; and what one misses
+/// that rested for longer it had to spare.
+fn missing_share(host: &HostName, readings: &Readings<'_>, of: fn(f64, f64) -> f64) -> Option<f64> {
     // A host that was lost has no second reading: nothing is known of its time.
-    let of_cpu = |subject: &Subject| {
-        let modes = [BUSY, STEAL, FREE].into_iter().flatten();
-        let rates = modes.filter_map(|metric| {
+    let time = |subject: &Subject, modes: &[&[Metric]]| {
+        let rates = modes.iter().copied().flatten().filter_map(|metric| {
             let series = readings.on(host, subject, *metric)?;
             // Idle time may go backwards (Documentation/filesystems/proc.rst).
             Some(readings.difference(&series)?.rate() / 1e9)
         });
         rates.reduce(f64::add)
     };
+    let of_cpu = |subject: &Subject| {
+        let counted = time(subject, &[BUSY, STEAL, FREE])?;
+        Some(of(1.0 - counted, time(subject, &[FREE])?))
+    };
     let cpus = cpus_of(host, readings).into_iter();
-    let counted: Vec<f64> = cpus.filter_map(of_cpu).collect();
-    let mean = counted.iter().sum::<f64>() / counted.len() as f64;
-    (!counted.is_empty()).then(|| (1.0 - mean).max(0.0))
+    Some(mean(cpus.filter_map(of_cpu))?.max(0.0))
 }
 
 fn cpu_host<'h>(hosts: &'h [HostRecord], readings: &Readings<'_>) -> Option<&'h HostName> {

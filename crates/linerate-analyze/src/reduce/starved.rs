@@ -4,6 +4,7 @@
 //! control group of any host with flows, the most throttled.
 
 use std::collections::BTreeSet;
+use std::ops::Add as _;
 
 use linerate_model::HostName;
 use linerate_model::metric::Metric;
@@ -29,10 +30,15 @@ const OURS: [&[Metric]; 2] = [
     &[Metric::ThreadUser, Metric::ThreadSystem],
 ];
 
+/// Time in interrupts, soft ones and others.
+const IN_INTERRUPTS: &[Metric] = &[Metric::CpuIrq, Metric::CpuSoftIrq];
+/// A tick of /proc/stat (USER_HZ is 100).
+const TICK_NS: f64 = 1e7;
+
 pub(super) fn reduce(raw: &Raw<'_>, spinning: &[&HostName], responses: &mut Responses) {
     let (hosts, readings) = (raw.hosts, raw.readings);
     throttling(raw, responses);
-    let Some((host, waited)) = neediest(raw, spinning) else {
+    let Some((worker, host, waited)) = neediest(raw, spinning) else {
         return;
     };
     responses.put(name::WORKER_WAITED, Some(waited));
@@ -50,6 +56,10 @@ pub(super) fn reduce(raw: &Raw<'_>, spinning: &[&HostName], responses: &mut Resp
     let beside = sharing(hosts, host);
     let of_workers = busy_where_workers_ran(raw, host, &beside);
     responses.put(name::WORKER_CPUS_BUSY, of_workers);
+    if let Some((idle, softirq)) = where_it_stayed(readings, worker, host) {
+        responses.put(name::WORKER_CPU_IDLE, Some(idle));
+        responses.put(name::WORKER_CPU_SOFTIRQ, Some(softirq));
+    }
     // Another program that serves us is no stranger, and nothing is read of its threads.
     let is_foreign = |host: &HostRecord| !host.program.is_agent() && beside.contains(&&host.name);
     if !hosts.iter().any(is_foreign) {
@@ -86,6 +96,44 @@ fn busy_where_workers_ran(raw: &Raw<'_>, host: &HostName, beside: &[&HostName]) 
     (all > 0.0).then(|| busy / all)
 }
 
+/// Shares of the time that the CPU of a worker was idle, at the least, and in interrupts.
+///
+/// A worker moves from CPU to CPU, so that this is of the time between readings that found it on the same one. The kernel
+/// tells the time of a CPU in whole ticks: what a stay on one had of idle time is known to a tick.
+fn where_it_stayed(
+    readings: &Readings<'_>,
+    worker: &Subject,
+    host: &HostName,
+) -> Option<(f64, f64)> {
+    let found = readings.on(host, worker, Metric::ThreadCpu)?;
+    let stays = readings
+        .inside(&found)
+        .chunk_by(|before, after| before.1 == after.1);
+    let (mut all_ns, mut idle_ns, mut softirq_ns) = (0.0, 0.0, 0.0);
+    for stay in stays {
+        let (Some(first), Some(last)) = (stay.first(), stay.last()) else {
+            continue;
+        };
+        let cpu = Subject::Cpu(u32::try_from(first.1).ok()?);
+        // Threads are read beside the CPUs, not at the same instant.
+        let grown = |metric: &Metric| {
+            let series = readings.on(host, &cpu, *metric)?;
+            let at = |at_ns: i64| series.iter().min_by_key(|it| it.0.abs_diff(at_ns));
+            let (begin, end) = (at(first.0)?, at(last.0)?);
+            Some((end.1 - begin.1) as f64)
+        };
+        let sum = |metrics: &[Metric]| metrics.iter().filter_map(grown).reduce(f64::add);
+        let (idle, softirq) = (sum(FREE)?, sum(IN_INTERRUPTS)?);
+        if last.0 > first.0 {
+            all_ns += (last.0 - first.0) as f64;
+            idle_ns += idle - TICK_NS;
+            softirq_ns += softirq;
+        }
+    }
+    let share = |ns: f64| (ns / all_ns).clamp(0.0, 1.0);
+    (all_ns > 0.0).then(|| (share(idle_ns), share(softirq_ns)))
+}
+
 /// CPUs' worth of time of the programs on `host` that are none of ours, of which `beside` has the threads.
 ///
 /// A machine that loses ticks counts less kernel time than our threads had, to the nanosecond, by themselves. What
@@ -109,18 +157,18 @@ fn beyond(
     Some((programs - our_time(beside, readings, ours)?).max(0.0))
 }
 
-/// The host of the worker that ran or waited for a CPU most, and the share of the time that it waited.
-fn neediest<'a>(raw: &Raw<'a>, spinning: &[&HostName]) -> Option<(&'a HostName, f64)> {
+/// The worker that ran or waited for a CPU most, its host, and the share of the time that it waited.
+fn neediest<'a>(raw: &Raw<'a>, spinning: &[&HostName]) -> Option<(&'a Subject, &'a HostName, f64)> {
     let workers = raw.workers().filter(|(_, host)| !spinning.contains(host));
     let needs = workers.filter_map(|(subject, host)| {
         let share = |metric| Some(raw.readings.change_on(host, subject, metric)?.share());
         // The kernel adds a wait when it ends, so that one from before the window may count in it.
         let run = share(Metric::ThreadRun)?.min(1.0);
         let wait = share(Metric::ThreadWait)?.min(1.0 - run);
-        Some((host, wait, run + wait))
+        Some((subject, host, wait, run + wait))
     });
-    let most = needs.max_by(|a, b| a.2.total_cmp(&b.2))?;
-    Some((most.0, most.1))
+    let most = needs.max_by(|a, b| a.3.total_cmp(&b.3))?;
+    Some((most.0, most.1, most.2))
 }
 
 /// CPUs' worth of time of our own threads on `hosts`, by the first of `metrics` that a thread has.

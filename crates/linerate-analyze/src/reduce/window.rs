@@ -249,11 +249,16 @@ impl<'a> Readings<'a> {
 
     /// Returns the values of a gauge inside the measured window.
     pub(crate) fn gauge<'s>(&self, series: &'s [Reading]) -> impl Iterator<Item = f64> + use<'s> {
+        self.inside(series).iter().map(|reading| reading.1 as f64)
+    }
+
+    /// Returns the readings inside the measured window.
+    pub(super) fn inside<'s>(&self, series: &'s [Reading]) -> &'s [Reading] {
         let begin = series.partition_point(|reading| reading.0 < 0);
         let end = series.partition_point(|reading| reading.0 < self.window_ns);
         // The reading that closes the window belongs to it.
         let end = (end + 1).min(series.len()).max(begin);
-        series[begin..end].iter().map(|reading| reading.1 as f64)
+        &series[begin..end]
     }
 
     /// Returns the largest part of the window that any subject's readings span, or that the first spans

@@ -309,12 +309,49 @@ fn responses_that_wait_for_the_next_request_are_told_apart_from_slow_ones() {
             .filter(|one| one.id.ends_with("response-waits"));
         waits.next().map(|one| one.claim)
     };
-    let claim = waits(245, 45, None).expect("one period and the round trip");
+    let claim = waits(245, 45, Some(true)).expect("one period and the round trip");
     assert!(claim.contains("245") && claim.contains("200 µs"), "{claim}");
     assert_eq!(waits(245, 45, Some(false)), None, "Nagle is off");
-    assert_eq!(waits(60, 45, None), None, "at once");
-    assert_eq!(waits(245, 230, None), None, "the path is as long");
-    assert_eq!(waits(700, 45, None), None, "the server is slow");
+    assert_eq!(waits(245, 45, None), None, "nobody asked for Nagle");
+    assert_eq!(waits(60, 45, Some(true)), None, "at once");
+    assert_eq!(waits(245, 230, Some(true)), None, "the path is as long");
+    assert_eq!(waits(700, 45, Some(true)), None, "the server is slow");
+}
+
+/// The median of four flows of which one is held is that of the other three.
+#[test]
+fn one_flow_whose_responses_wait_is_seen_among_others() {
+    let waits = |held_us: u64| {
+        let mut workload = rr(4);
+        workload.connections = 4;
+        workload.manner.requests_per_s = Some(5000);
+        workload.options.nagle = Some(true);
+        let mut run = MadeRun::new(1, Some(1e9));
+        run.experiment("one", None, workload);
+        let truth = Truth {
+            latency: vec![(60_000, 2500)],
+            rtt_ns: 45_000,
+            ..Truth::usual()
+        };
+        run.cell(&[], &[truth.clone(), truth.clone(), truth]);
+        let flows = run.recording.flows.iter_mut();
+        for latency in flows
+            .filter(|flow| flow.flow.0 == 2)
+            .filter_map(|flow| flow.outcome.latency.as_mut())
+        {
+            latency.buckets = vec![(held_us * 1000, 2500)];
+        }
+        let mut findings = told(&run.recording).into_iter();
+        let waits = findings.find(|one| one.id.ends_with("response-waits"));
+        waits.map(|one| one.claim)
+    };
+    let claim = waits(245).expect("one of four");
+    assert!(
+        claim.contains("245 µs") && claim.contains("200 µs"),
+        "{claim}"
+    );
+    assert_eq!(waits(60), None, "as the others");
+    assert_eq!(waits(700), None, "slower than the next request");
 }
 
 #[test]

@@ -2064,6 +2064,60 @@ fn other_programs_are_those_of_the_host_whose_worker_waits() {
     assert_eq!(limiter(0.67), Some(Limiter::Cpu));
 }
 
+/// A CPU that a worker has and softirqs, beside one that has time left.
+#[test]
+fn a_cpu_that_is_full_with_the_worker_and_softirqs_is_named() {
+    let told = |ran: f64, waited: f64, softirq: f64, idle: f64, on: [i64; 3]| {
+        let truth = Truth {
+            worker_share: ran,
+            worker_wait_share: waited,
+            ..sending(20e9, 100_000)
+        };
+        let mut run = run(stream(), &truth);
+        let samples = std::mem::take(&mut run.recording.samples);
+        let is_cpu = |sample: &TrialSample| matches!(sample.subject, Subject::Cpu(_));
+        run.recording.samples = samples.iter().filter(|one| !is_cpu(one)).collect();
+        for (number, [softirq, idle]) in [[softirq, idle], [0.1, 0.5]].into_iter().enumerate() {
+            let cpu = Subject::Cpu(number as u32);
+            let ns = |share: f64| (share * 1e9) as i64;
+            let mut add = |metric, share| grow(&mut run, "client1", &cpu, metric, ns(share));
+            add(Metric::CpuUser, 0.0);
+            add(Metric::CpuSystem, 1.0 - softirq - idle);
+            add(Metric::CpuSoftIrq, softirq);
+            add(Metric::CpuIdle, idle);
+        }
+        let rest = Subject::Thread("worker-1".to_owned());
+        grow(&mut run, "client1", &rest, Metric::ThreadRun, 490_000_000);
+        let trials: Vec<_> = run.recording.trials.iter().map(|it| it.trial).collect();
+        for trial in trials {
+            let samples = (0..).zip(on).map(|(at, cpu)| TrialSample {
+                trial,
+                host: HostName::from("client1"),
+                subject: Subject::Thread("worker-0".to_owned()),
+                metric: Metric::ThreadCpu,
+                at_ns: 50_000 + at * 500 * MS,
+                value: cpu,
+            });
+            run.recording.samples.extend(samples);
+        }
+        let single = crate::as_single(&run.recording);
+        single.limiter().map(|(limiter, _)| limiter)
+    };
+    let there = [0, 0, 0];
+    for (ran, waited) in [(0.858, 0.07), (0.871, 0.1)] {
+        assert_eq!(told(ran, waited, 0.25, 0.02, there), Some(Limiter::Cpu));
+    }
+    // Where it waits for softirqs and never rests, none of what its CPU has left is its own.
+    assert_eq!(told(0.9, 0.06, 0.3, 0.09, there), Some(Limiter::Cpu));
+    assert_eq!(told(0.97, 0.01, 0.3, 0.01, there), Some(Limiter::Generator));
+    assert_eq!(told(0.9, 0.06, 0.0, 0.09, there), Some(Limiter::Generator));
+    // Time left, or nobody knows on which CPU.
+    assert_ne!(told(0.8, 0.1, 0.25, 0.1, there), Some(Limiter::Cpu));
+    assert_ne!(told(0.871, 0.05, 0.25, 0.02, [0, 1, 0]), Some(Limiter::Cpu));
+    // One that waits for long and finds its CPU full is held by no quota.
+    assert_eq!(told(0.55, 0.4, 0.2, 0.01, there), Some(Limiter::Cpu));
+}
+
 #[test]
 fn workers_that_share_one_cpu_beside_an_idle_one_are_on_too_few() {
     // Both ends had half of a CPU each, of two.
@@ -2137,6 +2191,34 @@ fn needless_retransmissions_are_no_loss() {
         "{}",
         finding.explanation
     );
+}
+
+/// Both where the numbers stand: the line of a measurement and the report.
+#[test]
+fn retransmissions_of_what_had_arrived_are_told_as_reordering() {
+    let told = |lost_share: f64, spurious_share: f64| {
+        let truth = Truth {
+            lost_share,
+            spurious_share,
+            ..sending(100e6, 20 * MS)
+        };
+        let run = run(stream(), &truth);
+        let told = crate::as_single(&run.recording).trials[0].needless();
+        let summary = format!("{:?}", analyze(&run.recording).summary);
+        let said = told.as_deref().map(|words| summary.contains(words));
+        assert_ne!(said, Some(false), "{summary}");
+        assert_eq!(summary.contains("had arrived"), told.is_some(), "{summary}");
+        told.unwrap_or_default()
+    };
+    let all = told(0.01, 1.0);
+    assert!(all.contains("all") && all.contains("nothing lost"), "{all}");
+    let most = told(0.01, 0.9);
+    assert!(
+        most.contains(" % of them") && !most.contains("nothing"),
+        "{most}"
+    );
+    assert_eq!(told(0.01, 0.3), "");
+    assert_eq!(told(0.0, 0.0), "");
 }
 
 #[test]

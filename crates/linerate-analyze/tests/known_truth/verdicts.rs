@@ -457,6 +457,10 @@ fn what_turns_about_with_a_factor_beside_the_first_is_no_advice() {
     assert!(steady.recommendations[0].action.starts_with("Use bbr"));
 }
 
+fn answer(analysis: &Analysis) -> &str {
+    analysis.chapters[0].answer.as_deref().unwrap_or_default()
+}
+
 #[test]
 fn too_few_pairs_decide_nothing_and_leave_an_experiment_open() {
     let made = |blocks: u32| {
@@ -475,6 +479,7 @@ fn too_few_pairs_decide_nothing_and_leave_an_experiment_open() {
     let analysis = analyze(&three);
     let found = comparison(&analysis, "nagle/effect/nagle");
     assert_eq!((found.verdict, found.more), (Verdict::NotDecided, Some(2)));
+    assert!(!answer(&analysis).contains(" against "));
     assert!((found.effect.value - 0.5).abs() < 1e-6 && found.effect.n == 3);
     assert_eq!(found.effect.low, None);
     let twelve = made(12);
@@ -482,6 +487,18 @@ fn too_few_pairs_decide_nothing_and_leave_an_experiment_open() {
     let analysis = analyze(&twelve);
     let found = comparison(&analysis, "nagle/effect/nagle");
     assert_eq!(found.verdict, Verdict::Differs);
+    // Which was the question comes before the range.
+    let sentences: Vec<&str> = answer(&analysis).split(". ").collect();
+    let at = |word: &str| {
+        sentences
+            .iter()
+            .position(|sentence| sentence.contains(word))
+    };
+    assert_eq!(
+        [at("on against off"), at(" to ")],
+        [Some(0), Some(1)],
+        "{sentences:?}"
+    );
 }
 
 #[test]

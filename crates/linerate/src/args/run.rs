@@ -35,7 +35,7 @@ fn numbers_below_zero(arg: clap::Arg) -> clap::Arg {
                   Examples:\n  \
                   linerate run HOST                      one TCP stream to the server\n  \
                   linerate run HOST -R -P 4 -t 30        four streams from it, for 30 s\n  \
-                  linerate run HOST --rr --rate 1000 -N  latency at 1000 requests per second\n  \
+                  linerate run HOST --rr --rate 1000     latency at 1000 requests per second\n  \
                   linerate run HOST -u -b 100M           datagrams at 100 Mbit/s: loss, jitter\n  \
                   linerate run HOST --loaded             latency alone and during a stream\n  \
                   linerate run HOST --runs 5 -J          five runs, a document for programs\n  \
@@ -231,9 +231,12 @@ pub struct SocketArgs {
     /// Maximum segment size
     #[arg(short = 'M', long, value_name = "BYTES[,…]", value_parser = Levels::of(value_parser!(u32)))]
     pub set_mss: Option<u32>,
-    /// Set TCP_NODELAY (Nagle's algorithm off)
+    /// Set TCP_NODELAY (Nagle's algorithm off), the default of --rr with --rate
     #[arg(short = 'N', long)]
     pub no_delay: bool,
+    /// Leave Nagle's algorithm on with --rr --rate, which otherwise set TCP_NODELAY
+    #[arg(long, conflicts_with = "no_delay")]
+    pub nagle: bool,
     /// Set TCP_CORK: send full segments only, or after 200 ms
     #[arg(long)]
     pub cork: bool,

@@ -21,7 +21,7 @@ linerate-study: Of a lab on this machine: linerate study --lab
 linerate-serve: Answer callers with the token of a file: linerate serve --token-file token
 linerate-serve: Answer iperf3 clients, too: linerate serve --public
 linerate-run: Four streams from the server, for 30 s: linerate run HOST -R -P 4 -t 30
-linerate-run: Latency at 1000 requests per second: linerate run HOST --rr --rate 1000 -N
+linerate-run: Latency at 1000 requests per second: linerate run HOST --rr --rate 1000
 linerate-run: Keep everything, with a report: linerate run HOST -o run.bundle
 linerate-watch: Every page once: linerate watch --once
 linerate-watch: Another host, for Prometheus: linerate watch HOST --prometheus 127.0.0.1:9100

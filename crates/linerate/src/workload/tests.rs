@@ -26,6 +26,7 @@ const GIVEN: &[(&str, &str, &str, &str)] = &[
     ("request_writes", "2", "--request-writes 2", ""),
     ("request_writes", "17", "--request-writes 17", ""),
     ("nagle", "false", "-N", ""),
+    ("nagle", "true", "--nagle", ""),
     ("delayed_ack", "false", "--quick-ack", ""),
     ("congestion", "\"reno\"", "-C reno", ""),
     ("mss_bytes", "1000", "-M 1000", ""),
@@ -217,6 +218,30 @@ fn what_the_catalogue_refuses_is_told_in_words_of_flags() {
         "--rr -r 4 --request-writes 2 --batch 2 --in-flight 2",
         "--batch joins requests",
     );
+}
+
+#[test]
+fn requests_at_a_rate_have_nagle_off_unless_it_is_asked_for() {
+    let nagle = |flags: &str| {
+        let line = format!("linerate run host {flags}");
+        let cli = Cli::try_parse_from(line.split_whitespace()).expect("it is a command line");
+        let Command::Run(args) = cli.command else {
+            panic!("{line} is no run");
+        };
+        workload(&args).expect("a workload").options.nagle
+    };
+    for (flags, expected) in [
+        ("--rr --rate 100", Some(false)),
+        ("--rr --rate 100 -m", Some(false)),
+        ("--rr --rate 100,1000", Some(false)),
+        ("--rr --rate 100 --nagle", Some(true)),
+        ("--rr --rate 100 -u", None),
+        ("--rr --in-flight 64", None),
+        ("--crr --rate 100", None),
+        ("--rr --nagle", Some(true)),
+    ] {
+        assert_eq!(nagle(flags), expected, "{flags}");
+    }
 }
 
 /// What is proposed instead of a flag must not be refused for the same traffic.

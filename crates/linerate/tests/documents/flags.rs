@@ -195,7 +195,7 @@ fn words(flag: &TrialFlag) -> (&'static str, &'static str) {
             "a quieter host below, or a machine of its own",
         ),
         TrialFlag::Unaccounted(_) => (
-            "time in which no mode of /proc/stat grew",
+            "time in which no mode of /proc/stat grew, of CPUs that were idle for less: ticks lose it of others",
             "compare several trials: what all of them miss, the kernel does not count",
         ),
         TrialFlag::UnreadAtReceiver { .. } => (

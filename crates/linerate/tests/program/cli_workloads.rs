@@ -157,6 +157,14 @@ fn final_lines_have_units_and_nothing_that_is_not_so() {
     );
     check(
         "-t 0.3 --rr --rate 100",
+        &[
+            "were due in all phases, ",
+            "TCP_NODELAY requested 1, granted 1",
+        ],
+        &[],
+    );
+    check(
+        "-t 0.3 --rr --rate 100 -u",
         &["were due in all phases, "],
         &["granted"],
     );

@@ -323,7 +323,13 @@ fn options(shape: &Shape<'_>, workload: &mut Workload, notes: &mut Notes) {
     let open = &shape.open.options;
     workload.manner.transport = open.transport;
     workload.options.socket_buffer = open.window_bytes.map(Bytes);
-    workload.options.nagle = open.has_nodelay.then_some(false);
+    // On unless the profile turns it off, also at a rate.
+    let is_on = open.transport.is_tcp() && shape.transaction.rate.is_some();
+    workload.options.nagle = if open.has_nodelay {
+        Some(false)
+    } else {
+        is_on.then_some(true)
+    };
     workload.options.congestion = open.congestion.clone();
     let flowops = shape.transaction.flowops.iter().chain([shape.open]);
     for (name, why) in flowops.flat_map(|flowop| &flowop.options.passed_over) {

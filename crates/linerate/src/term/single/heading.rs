@@ -159,8 +159,12 @@ fn rate(workload: &Workload) -> Option<String> {
     let manner = &workload.manner;
     if let Some(rate) = manner.requests_per_s {
         let all = total(format!("{}/s", flows * f64::from(rate)));
+        let nagle = match workload.options.nagle {
+            Some(false) => ", Nagle off",
+            _ => "",
+        };
         return Some(format!(
-            "{rate} requests/s on each flow{all}, whether or not responses have arrived (open loop)"
+            "{rate} requests/s on each flow{all}, whether or not responses have arrived (open loop){nagle}"
         ));
     }
     if let Some(think) = manner.think {

@@ -93,7 +93,9 @@ fn headline(workload: &Workload, trial: &SingleTrial<'_>, rate_unit: Option<Rate
             Some(both) => retransmits_of_both(both, count, share),
             None => retransmits(count, share),
         };
-        labelled("retransmits", &words);
+        let needless = trial.needless();
+        let needless = needless.map_or(String::new(), |words| format!("; {words}"));
+        labelled("retransmits", &(words + &needless));
     }
 }
 
@@ -442,12 +444,13 @@ mod tests {
 
     #[test]
     fn time_in_no_mode_is_a_note_where_cpus_may_matter() {
-        let is_noted = |worker_share| {
+        let is_noted = |worker_share, cpus, missing_share| {
             let mut run = MadeRun::new(1, Some(1e9));
             run.experiment("one", None, recording::stream());
             let truth = Truth {
                 worker_share,
-                missing_share: 0.14,
+                cpus,
+                missing_share,
                 ..Truth::stream(300e6)
             };
             run.cell(&[], &[truth]);
@@ -460,10 +463,11 @@ mod tests {
             let trial = &single.trials[0];
             let mut flags = trial.flags.iter();
             let flag = flags.find(|flag| matches!(flag, TrialFlag::Unaccounted(_)));
-            !is_said(flag.expect("a flag"), trial, &single)
+            flag.is_some_and(|flag| !is_said(flag, trial, &single))
         };
-        assert!(!is_noted(0.1));
-        assert!(is_noted(0.6));
+        assert!(is_noted(0.6, 1.7, 0.14));
+        assert!(!is_noted(0.1, 0.3, 0.6), "no worker wants a CPU");
+        assert!(!is_noted(0.6, 1.0, 0.14), "CPUs have more to spare");
     }
 
     #[test]
