@@ -5,15 +5,23 @@
 //! large ones (a normal prior, L2). Recordings of a frequent cause count less, so that a cause is not named since the corpus has
 //! many of it. The penalty is the one that does best in the fitting half itself, each of its parts judged by the others.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use linerate_analyze::causes::{self, CAUSES};
 use linerate_analyze::evidence::FACTS;
-use linerate_analyze::infer::{Evidence, Inference, Weights, evidence_of};
+use linerate_analyze::infer::{
+    Evidence, Inference, Weights, candidates, evidence_of, of_recording,
+};
+use linerate_model::limiter::Limiter;
+use linerate_model::metric::Metric;
+use linerate_model::run::Recording;
 use linerate_truth::corpus::{Half, Recorded};
 
 /// Penalties that are tried.
 const PENALTIES: &[f64] = &[0.003, 0.01, 0.03, 0.1, 0.3];
+/// Leads that are tried.
+const LEADS: &[f64] = &[0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0];
 /// Parts that the fitting half is cut into.
 const PARTS: usize = 5;
 /// Steps of the search; later ones change nothing that is written.
@@ -23,8 +31,6 @@ const STEP: f64 = 0.05;
 const MOMENTUM: [f64; 2] = [0.9, 0.999];
 /// No fact is worth more: twenty to one.
 const WORTH_MAX: f64 = 3.0;
-/// What is worth less is left out.
-const WORTH_MIN: f64 = 0.02;
 
 /// A recording as it is fitted to.
 pub struct Case {
@@ -55,13 +61,40 @@ impl Case {
     }
 }
 
+/// Takes each metric away from a recording; returns how many there are, and what is then told as another limiter.
+pub fn lessened(recorded: &Recorded) -> (usize, Vec<String>) {
+    let recording = &recorded.recording;
+    let whole = recorded.named();
+    let metrics: BTreeSet<Metric> = recording.samples.iter().map(|one| one.metric).collect();
+    let others = metrics.iter().filter_map(|metric| {
+        let rest = recording.samples.iter().filter(|one| one.metric != *metric);
+        let less = Recorded {
+            recording: Recording {
+                samples: rest.collect(),
+                ..recording.clone()
+            },
+            ..recorded.clone()
+        };
+        let less = less.named();
+        (less.is_some() && less != whole).then(|| {
+            format!(
+                "{} without {}: {less:?}, not {whole:?}",
+                recorded.setup,
+                metric.name()
+            )
+        })
+    });
+    (metrics.len(), others.collect())
+}
+
 /// Degrees of the facts of a case: what holds and what does not, none where it is not known.
 type Degrees = Vec<[f64; 2]>;
 
 struct Example {
     degrees: Degrees,
     candidates: Vec<usize>,
-    truth: usize,
+    /// What is true; where another limiter is as right, its causes, too.
+    truths: Vec<usize>,
     weight: f64,
 }
 
@@ -80,13 +113,20 @@ fn examples<'c>(cases: impl Iterator<Item = &'c Case> + Clone) -> Vec<Example> {
                 .degree()
                 .map_or([0.0; 2], |degree| [degree, 1.0 - degree])
         });
-        let candidates: Vec<usize> = (0..CAUSES.len())
-            .filter(|&cause| CAUSES[cause].of.contains(&trial.traffic))
-            .collect();
+        let candidates = candidates(&case.trials);
+        let own = CAUSES[truth].limiter;
+        let is_right = |cause: &usize| {
+            let limiter = CAUSES[*cause].limiter;
+            let named = limiter
+                .filter(|_| limiter != own)
+                .map(|limiter| limiter.id());
+            *cause == truth || named.is_some_and(|id| case.limiters.iter().any(|one| one == id))
+        };
+        let truths = candidates.iter().copied().filter(is_right).collect();
         candidates.contains(&truth).then(|| Example {
             degrees: degrees.collect(),
             candidates,
-            truth,
+            truths,
             weight: 1.0 / (count(truth) as f64).sqrt(),
         })
     };
@@ -102,17 +142,21 @@ fn fitted(examples: &[Example], penalty: f64) -> Weights {
     for step in 1..=STEPS {
         let mut gradient = vec![0.0_f64; causes * facts * 2];
         for example in examples {
-            let score = |cause: &usize| {
-                let worth = weights.0[*cause].iter().zip(&example.degrees);
-                let sum = worth.map(|(worth, degree)| worth[0] * degree[0] + worth[1] * degree[1]);
-                sum.sum::<f64>()
-            };
-            let scores: Vec<f64> = example.candidates.iter().map(score).collect();
-            let most = scores.iter().copied().fold(f64::MIN, f64::max);
-            let sum: f64 = scores.iter().map(|score| (score - most).exp()).sum();
-            for (cause, score) in example.candidates.iter().zip(&scores) {
-                let is_true = f64::from(u8::from(*cause == example.truth));
-                let error = example.weight * ((score - most).exp() / sum - is_true);
+            let odds = odds(example, &weights);
+            let sum: f64 = odds.iter().map(|(_, odds)| odds).sum();
+            let is_true = |cause: &usize| example.truths.contains(cause);
+            let pairs = || odds.iter().map(|(cause, odds)| (cause, odds));
+            let of_truths: f64 = pairs()
+                .filter(|(cause, _)| is_true(cause))
+                .map(|(_, odds)| odds)
+                .sum();
+            for (cause, odds) in pairs() {
+                let wanted = if is_true(cause) {
+                    odds / of_truths.max(f64::MIN_POSITIVE)
+                } else {
+                    0.0
+                };
+                let error = example.weight * (odds / sum - wanted);
                 let own = &mut gradient[cause * facts * 2..(cause + 1) * facts * 2];
                 for (place, degree) in example.degrees.iter().enumerate() {
                     own[2 * place] += error * degree[0];
@@ -134,6 +178,33 @@ fn fitted(examples: &[Example], penalty: f64) -> Weights {
     weights
 }
 
+/// Returns the negative logarithm of the probability that `weights` give what is true of `examples`.
+fn surprise(examples: &[Example], weights: &Weights) -> f64 {
+    let of = |example: &Example| {
+        let odds = odds(example, weights);
+        let of_truths = odds
+            .iter()
+            .filter(|(cause, _)| example.truths.contains(cause));
+        let of_truths: f64 = of_truths.map(|(_, odds)| odds).sum();
+        let all: f64 = odds.iter().map(|(_, odds)| odds).sum();
+        -example.weight * (of_truths / all).max(f64::MIN_POSITIVE).ln()
+    };
+    examples.iter().map(of).sum()
+}
+
+/// Returns the candidates of an example with their odds.
+fn odds(example: &Example, weights: &Weights) -> Vec<(usize, f64)> {
+    let score = |cause: &usize| {
+        let worth = weights.0[*cause].iter().zip(&example.degrees);
+        let sum = worth.map(|(worth, degree)| worth[0] * degree[0] + worth[1] * degree[1]);
+        sum.sum::<f64>()
+    };
+    let scores: Vec<f64> = example.candidates.iter().map(score).collect();
+    let most = scores.iter().copied().fold(f64::MIN, f64::max);
+    let odds = scores.iter().map(|score| (score - most).exp());
+    example.candidates.iter().copied().zip(odds).collect()
+}
+
 /// How often names are right.
 #[derive(Default, Clone, Copy)]
 struct Count {
@@ -142,15 +213,17 @@ struct Count {
     nameable: usize,
     unknown: usize,
     healthy_wrong: usize,
+    /// Of the unknown ones that could be named, those of which a right limiter is left standing.
+    standing: usize,
     /// Causes that are the first, whether named or not.
     first: usize,
     all: usize,
 }
 
-fn counted<'c>(cases: impl Iterator<Item = &'c Case>, weights: &Weights) -> Count {
+fn counted<'c>(cases: impl Iterator<Item = &'c Case>, weights: &Weights, lead_min: f64) -> Count {
     let mut count = Count::default();
     for case in cases {
-        let inference = Inference::of(&case.trials, weights);
+        let inference = Inference::with_lead(&case.trials, weights, lead_min);
         let named = inference.limiter.map(|limiter| limiter.id().to_owned());
         let is_right = named.as_ref().is_some_and(|id| case.limiters.contains(id));
         count.all += 1;
@@ -159,7 +232,12 @@ fn counted<'c>(cases: impl Iterator<Item = &'c Case>, weights: &Weights) -> Coun
         count.wrong += usize::from(named.is_some() && !is_right);
         count.healthy_wrong += usize::from(case.healthy && named.is_some() && !is_right);
         count.nameable += usize::from(!case.limiters.is_empty());
-        count.unknown += usize::from(!case.limiters.is_empty() && named.is_none());
+        if !case.limiters.is_empty() && named.is_none() {
+            count.unknown += 1;
+            let mut standing = inference.standing().into_iter();
+            let is_right = |limiter: Limiter| case.limiters.iter().any(|id| id == limiter.id());
+            count.standing += usize::from(standing.any(is_right));
+        }
     }
     count
 }
@@ -171,30 +249,33 @@ pub fn fit(cases: &[Case]) -> (String, String) {
     let part = |case: &Case| case.setup.bytes().map(usize::from).sum::<usize>() % PARTS;
     let mut best: Option<(f64, f64)> = None;
     for &penalty in PENALTIES {
-        let mut right = 0.0;
-        for own in 0..PARTS {
-            let others = of(Half::Fitted).filter(|case| part(case) != own);
-            let weights = fitted(&examples(others), penalty);
-            let count = counted(of(Half::Fitted).filter(|case| part(case) == own), &weights);
-            right += (count.named - count.wrong) as f64 - 4.0 * count.wrong as f64;
-            let _ = writeln!(
-                told,
-                "penalty {penalty}, part {own}: {} named, {} wrong, {} unknown of {}",
-                count.named, count.wrong, count.unknown, count.nameable
-            );
-        }
-        if best.is_none_or(|(most, _)| right > most) {
-            best = Some((right, penalty));
+        let surprise: f64 = (0..PARTS)
+            .map(|own| {
+                let of_part = |is_own: bool| {
+                    of(Half::Fitted).filter(move |case| (part(case) == own) == is_own)
+                };
+                surprise(
+                    &examples(of_part(true)),
+                    &fitted(&examples(of_part(false)), penalty),
+                )
+            })
+            .sum();
+        let _ = writeln!(told, "penalty {penalty}: surprise {surprise:.1}");
+        if best.is_none_or(|(least, _)| surprise < least) {
+            best = Some((surprise, penalty));
         }
     }
     let penalty = best.map_or(PENALTIES[0], |(_, penalty)| penalty);
     let weights = fitted(&examples(of(Half::Fitted)), penalty);
     let _ = writeln!(told, "penalty {penalty}");
-    for half in [Half::Fitted, Half::HeldOut] {
-        let count = counted(of(half), &weights);
+    for (half, lead) in [Half::Fitted, Half::HeldOut]
+        .into_iter()
+        .flat_map(|half| LEADS.iter().map(move |lead| (half, *lead)))
+    {
+        let count = counted(of(half), &weights, lead);
         let _ = writeln!(
             told,
-            "{}: {} recordings, first right {}, named {}, wrong {}, of healthy ones {}, unknown {} of {}",
+            "{}, lead {lead}: {} recordings, first right {}, named {}, wrong {}, of healthy ones {}, unknown {} of {}, {} of them standing",
             half.name(),
             count.all,
             count.first,
@@ -202,23 +283,11 @@ pub fn fit(cases: &[Case]) -> (String, String) {
             count.wrong,
             count.healthy_wrong,
             count.unknown,
-            count.nameable
+            count.nameable,
+            count.standing
         );
     }
-    (text(&weights), told)
-}
-
-/// Returns what is worth a line.
-fn text(weights: &Weights) -> String {
-    let mut text = String::new();
-    for (cause, of_cause) in CAUSES.iter().zip(&weights.0) {
-        for (fact, [holds, fails]) in FACTS.iter().zip(of_cause) {
-            if holds.abs().max(fails.abs()) >= WORTH_MIN {
-                let _ = writeln!(text, "{}\t{}\t{holds:.2}\t{fails:.2}", cause.id, fact.id);
-            }
-        }
-    }
-    text
+    (weights.text(), told)
 }
 
 /// Returns what is concluded of the cases with the weights of this build, where it is wrong or unknown.

@@ -58,7 +58,7 @@ enum Verb {
         #[arg(long, default_value = CORPUS)]
         folder: PathBuf,
     },
-    /// Print to what degree each recording shows each fact, 0 to 1; nothing where it is not known
+    /// Print to what degree each recording shows each fact, 0 to 1; nothing where it is moot, ? where it was not read
     Facts {
         /// The recordings
         #[arg(long, default_value = CORPUS)]
@@ -72,6 +72,12 @@ enum Verb {
         /// Write nothing, and print what is concluded of each recording
         #[arg(long)]
         look: bool,
+    },
+    /// Fail where a recording without one of its metrics is told as another limiter than the whole one
+    Lessen {
+        /// The recordings
+        #[arg(long, default_value = CORPUS)]
+        folder: PathBuf,
     },
     /// Fail where this build concludes something else than what was accepted
     Check {
@@ -141,6 +147,17 @@ pub fn corpus(args: &CorpusArgs) -> anyhow::Result<()> {
                 return Ok(());
             }
             fs::write(WEIGHTS, weights).context(WEIGHTS)
+        }
+        Verb::Lessen { folder } => {
+            let told = verdicts::of_each(folder, fit::lessened)?;
+            let (tries, others) = told.iter().fold((0, Vec::new()), |(sum, mut all), one| {
+                all.extend(&one.1);
+                (sum + one.0, all)
+            });
+            println!("{tries} tries, {} of them told as another", others.len());
+            others.iter().for_each(|told| println!("  {told}"));
+            ensure!(others.is_empty(), "less evidence makes another name");
+            Ok(())
         }
         Verb::Check { accept } => check(*accept),
     }

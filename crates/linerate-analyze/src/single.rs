@@ -84,6 +84,9 @@ pub struct Single<'a> {
     pub cautions: Vec<Finding>,
     /// How far the numbers may be relied on.
     pub trust: Trust,
+    /// The limiters that are left standing where what limits it is not known, the likelier first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub standing: Vec<Limiter>,
     /// What to do next about what limits it, if anything.
     pub next: Option<String>,
     /// Why the numbers are partial, if they are.
@@ -500,6 +503,7 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
         What::Limiter(limiter) => Some(limiter),
         _ => None,
     });
+    let standing = standing(&dataset);
     let evident = limiter.zip(&dataset.cells).next();
     let evident = evident.and_then(|(limiter, cell)| diagnose::evident(limiter, &dataset, cell));
     let has = |what: fn(&Reason) -> bool| {
@@ -530,6 +534,7 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
         together: Vec::new(),
         workload,
         trust: trust::trust(&dataset, &told),
+        standing: Vec::new(),
         next: None,
         findings: told.findings.into_iter().map(Found::finding).collect(),
         cautions: told.cautions.into_iter().map(Found::finding).collect(),
@@ -543,6 +548,10 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
             .collect(),
     };
     let limiter = single.limiter().map(|(limiter, _)| limiter);
+    if limiter.is_none() {
+        single.standing = standing;
+    }
+    let separating = next::separating(&single.standing, &single.workload);
     let is_measured = single.trials.iter().any(|trial| trial.valid);
     let mut cautions = single.cautions.iter();
     let cure = cautions.find_map(|caution| caution.action.clone());
@@ -564,6 +573,7 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
         }),
         None if is_measured && single.shares_device() => Some(diagnose::WHERE_SHARED.to_owned()),
         None if is_measured && single.lacks_cpus() => Some(next::WHERE_DISTURBED.to_owned()),
+        None if is_measured && separating.is_some() => separating,
         None if is_measured && single.is_unsettled() => Some(next::WHERE_UNSETTLED.to_owned()),
         None if is_measured && !recording.captures.is_empty() => {
             Some(next::WHERE_CAPTURED.to_owned())
@@ -578,6 +588,17 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
     };
     single.summary = Summary::of(&single, recording);
     single
+}
+
+/// Returns the limiters that may hold the number of a measurement of one cell, where none is known to.
+fn standing(dataset: &Dataset<'_>) -> Vec<Limiter> {
+    let mut cells = dataset.measured();
+    match (cells.next(), cells.next()) {
+        (Some(cell), None) if cell.experiment.beside.is_empty() => {
+            diagnose::standing(dataset, cell)
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// Returns how an agent was gone, if the traffic ended because one was.

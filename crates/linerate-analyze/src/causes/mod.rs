@@ -5,6 +5,9 @@
 //! other fact is worth for or against it is counted, not said here: `weights.tsv` is written by `bench fit` from the fitting
 //! half of the corpus (docs/decisions/0021).
 
+/// What can be changed, and what that does.
+pub mod toggle;
+
 use linerate_model::limiter::Limiter;
 
 /// The traffic that a cause may hold.
@@ -46,92 +49,94 @@ macro_rules! causes {
 }
 
 causes! {
+    // Where a rate that was asked for is reached, nothing else holds the number.
+
     // The path.
     "path-rate" Some(Limiter::PathRate), [Stream Datagrams]
         shown by ["queue" "queued-always" "steady" "line-between-changes" "fills-link" "datagrams-lost"]
-        excluded by ["sends-nothing"];
+        excluded by ["sends-nothing" "reaches-asked"];
     "own-qdisc" Some(Limiter::PathRate), [Stream Datagrams]
-        shown by ["qdisc-shapes" "waits-in-qdisc" "qdisc-drops" "lost-at-sender"] excluded by ["sends-nothing"];
+        shown by ["qdisc-shapes" "waits-in-qdisc" "qdisc-drops" "lost-at-sender"] excluded by ["sends-nothing" "reaches-asked"];
     "own-qdisc.drops" Some(Limiter::HostDrops), [Stream]
-        shown by ["qdisc-drops"] excluded by ["sends-nothing"];
+        shown by ["qdisc-drops"] excluded by ["sends-nothing" "reaches-asked"];
     "policer" Some(Limiter::PathRate), [Stream Datagrams]
-        shown by ["loses" "datagrams-lost"] excluded by ["sends-nothing"];
+        shown by ["loses" "datagrams-lost"] excluded by ["sends-nothing" "reaches-asked"];
     "other-traffic" Some(Limiter::PathRate), [Stream]
-        shown by ["others-send" "queue" "queued-always" "loses"] excluded by ["sends-nothing"];
+        shown by ["others-send" "queue" "queued-always" "loses"] excluded by ["sends-nothing" "reaches-asked"];
     "queue" Some(Limiter::RoundTrip), [Exchange]
-        shown by ["queue" "queue-is-trip"] excluded by [];
+        shown by ["queue" "queue-is-trip"] excluded by ["reaches-asked"];
     "ack-path" None, [Stream]
-        shown by ["few-acks" "acks-lost" "data-arrived" "uneven"] excluded by ["sends-nothing"];
+        shown by ["few-acks" "acks-lost" "data-arrived" "uneven"] excluded by ["sends-nothing" "reaches-asked"];
     "mtu-hole" Some(Limiter::NothingArrives), [Stream Exchange]
         shown by ["sends-nothing"] excluded by [];
 
     // TCP at the ends.
     "receiver-window.buffer" Some(Limiter::ReceiverWindow), [Stream Exchange]
-        shown by ["fills-window" "waits-for-window"] excluded by ["window-allows-more"];
+        shown by ["fills-window" "waits-for-window"] excluded by ["window-allows-more" "reaches-asked"];
     "receiver-window.cap" Some(Limiter::ReceiverWindow), [Stream Exchange]
-        shown by ["fills-window" "waits-for-window"] excluded by ["window-allows-more" "buffer-set"];
+        shown by ["fills-window" "waits-for-window"] excluded by ["window-allows-more" "buffer-set" "reaches-asked"];
     "receiver-window.route" Some(Limiter::ReceiverWindow), [Stream Exchange]
-        shown by ["fills-window" "waits-for-window"] excluded by ["window-allows-more" "buffer-set"];
+        shown by ["fills-window" "waits-for-window"] excluded by ["window-allows-more" "buffer-set" "reaches-asked"];
     "receiver-window.unscaled" Some(Limiter::ReceiverWindow), [Stream Exchange]
-        shown by ["unscaled"] excluded by ["window-allows-more"];
+        shown by ["unscaled"] excluded by ["window-allows-more" "reaches-asked"];
     "receiver-window.untuned" Some(Limiter::ReceiverWindow), [Stream Exchange]
-        shown by ["untuned"] excluded by ["window-allows-more" "buffer-set"];
+        shown by ["untuned"] excluded by ["window-allows-more" "buffer-set" "reaches-asked"];
     "send-buffer.cap" Some(Limiter::SendBuffer), [Stream Exchange]
-        shown by ["waits-for-buffer-some" "fills-buffer" "buffer-explains"] excluded by [];
+        shown by ["waits-for-buffer-some" "fills-buffer" "buffer-explains"] excluded by ["buffer-set" "reaches-asked"];
     "congestion-window.random-loss" Some(Limiter::CongestionWindow), [Stream]
-        shown by ["loses"] excluded by ["fills-link"];
+        shown by ["loses"] excluded by ["fills-link" "reaches-asked"];
     "congestion-window.queue-loss" Some(Limiter::CongestionWindow), [Stream]
-        shown by ["loses"] excluded by ["fills-link"];
+        shown by ["loses"] excluded by ["fills-link" "reaches-asked"];
     "lossy-lane" Some(Limiter::CongestionWindow), [Stream]
-        shown by ["loses"] excluded by ["fills-link"];
+        shown by ["loses"] excluded by ["fills-link" "reaches-asked"];
     "no-sack" Some(Limiter::CongestionWindow), [Stream]
-        shown by ["no-sack"] excluded by [];
+        shown by ["no-sack"] excluded by ["reaches-asked"];
     "reordering" Some(Limiter::CongestionWindow), [Stream]
-        shown by ["reorders" "spurious"] excluded by ["fills-link"];
+        shown by ["reorders" "spurious"] excluded by ["fills-link" "reaches-asked"];
     "ecn-marks" Some(Limiter::CongestionWindow), [Stream]
-        shown by ["marks"] excluded by [];
+        shown by ["marks"] excluded by ["reaches-asked"];
     "slow-start" Some(Limiter::CongestionWindow), [Exchange]
-        shown by ["exceeds-initial-window"] excluded by [];
+        shown by ["exceeds-initial-window"] excluded by ["reaches-asked"];
     "slow-start.after-idle" Some(Limiter::CongestionWindow), [Exchange]
-        shown by ["exceeds-initial-window"] excluded by [];
+        shown by ["exceeds-initial-window"] excluded by ["reaches-asked"];
     "timeouts" Some(Limiter::Timeouts), [Exchange]
-        shown by ["timers-of-exchanges" "slow-is-trip" "loses-often" "loses-exchanges"] excluded by [];
+        shown by ["timers-of-exchanges" "slow-is-trip" "loses-often" "loses-exchanges"] excluded by ["reaches-asked"];
     "nagle-delayed-ack" Some(Limiter::NagleDelayedAck), [Exchange]
-        shown by ["acks-wait" "exchanges-stall"] excluded by [];
+        shown by ["acks-wait" "exchanges-stall"] excluded by ["reaches-asked"];
     "listen-backlog" Some(Limiter::Timeouts), [Exchange]
-        shown by ["listener-drops"] excluded by [];
+        shown by ["listener-drops"] excluded by ["reaches-asked"];
 
     // Programs.
     "slow-reader" Some(Limiter::SlowReader), [Stream]
-        shown by ["unread-some" "window-closed" "reader-late"] excluded by [];
+        shown by ["unread-some" "window-closed" "reader-late"] excluded by ["reaches-asked"];
     "pausing-writer" Some(Limiter::Application), [Stream]
-        shown by ["idle" "pauses" "application-limited" "stalls"] excluded by [];
+        shown by ["idle" "pauses" "application-limited" "stalls"] excluded by ["reaches-asked"];
     "server-thinks" Some(Limiter::Application), [Exchange]
-        shown by ["rest-is-trip" "rest-is-long" "has-tail" "mean-is-tail"] excluded by [];
+        shown by ["rest-is-trip" "rest-is-long" "has-tail" "mean-is-tail"] excluded by ["reaches-asked"];
     "round-trip" Some(Limiter::RoundTrip), [Exchange]
         shown by ["path-is-trip" "work-is-trip" "queue-is-trip" "wait-is-trip"] excluded by ["reaches-asked" "sends-nothing"];
     "pacing.asked" Some(Limiter::Pacing), [Stream Exchange Datagrams]
-        shown by ["rate-asked"] excluded by [];
+        shown by ["rate-asked" "thinks"] excluded by [];
     "pacing.socket" Some(Limiter::Pacing), [Stream Exchange]
         shown by ["paced-by-socket"] excluded by [];
     "random-loss" Some(Limiter::Pacing), [Datagrams]
         shown by ["datagrams-lost"] excluded by [];
     "fragments" Some(Limiter::Pacing), [Datagrams]
         shown by ["datagrams-lost"] excluded by [];
-    "udp-buffer" None, [Datagrams]
+    "udp-buffer" Some(Limiter::Pacing), [Datagrams]
         shown by ["lost-in-buffer"] excluded by [];
 
     // CPUs.
     "cpu" Some(Limiter::Cpu), [Stream Exchange Datagrams]
-        shown by ["worker-runs" "worker-wants" "cpus-full" "worker-cpus-full" "worker-cpu-full" "interrupts-much"] excluded by [];
+        shown by ["worker-runs" "worker-wants" "cpus-full" "worker-cpus-full" "worker-cpu-full" "interrupts-much"] excluded by ["reaches-asked"];
     "offloads" Some(Limiter::Cpu), [Stream Exchange Datagrams]
-        shown by ["worker-runs" "worker-wants" "cpus-full" "worker-cpus-full" "worker-cpu-full" "interrupts-much"] excluded by [];
+        shown by ["worker-runs" "worker-wants" "cpus-full" "worker-cpus-full" "worker-cpu-full" "interrupts-much"] excluded by ["reaches-asked"];
     "pinned" Some(Limiter::Cpu), [Stream Exchange Datagrams]
-        shown by ["worker-waits" "worker-cpus-full"] excluded by [];
+        shown by ["worker-waits" "worker-cpus-full"] excluded by ["cpus-full" "reaches-asked"];
     "other-programs" Some(Limiter::OtherPrograms), [Stream Exchange Datagrams]
-        shown by ["others-run"] excluded by [];
+        shown by ["others-run"] excluded by ["reaches-asked"];
     "cpu-quota" Some(Limiter::CpuQuota), [Stream Exchange Datagrams]
-        shown by ["throttled"] excluded by [];
+        shown by ["throttled"] excluded by ["reaches-asked"];
 }
 
 /// Returns the place of a cause in [`CAUSES`].

@@ -8,8 +8,9 @@ use super::found::{About, Found, What};
 use super::rule::Judge;
 use super::rules::{RULES, rule_of};
 use super::verdict::Verdict;
-use super::{both_ways, round_trip, same_rate, stream};
+use super::{both_ways, round_trip, same_rate, say, stream};
 use crate::dataset::{CellOutcomes, Dataset};
+use crate::infer::Inference;
 use crate::words;
 
 /// Trials that a finding about CPUs rests on at least, where trials were repeated as often.
@@ -55,9 +56,48 @@ fn find_alone(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict>
     Some(verdict)
 }
 
+/// What is concluded of `cell`: what the first rule says that holds and what follows from facts, where both agree or one of
+/// them is silent. Where they name two limiters none is known to be it.
+pub(super) fn first(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+    let by_rule = by_rule(dataset, cell);
+    if cell.workload.goes_both_ways() {
+        // Of each direction it was asked already.
+        return by_rule;
+    }
+    let inference = Inference::of_cell(dataset, cell);
+    match (by_rule, inference.limiter) {
+        // That a round trip is waited for is true of every exchange; whether a rate is the one that was asked for, the rule
+        // computes.
+        (verdict, Some(Limiter::Pacing)) | (verdict @ Some(_), Some(Limiter::RoundTrip)) => verdict,
+        (Some(verdict), Some(limiter)) if !is_same(verdict.limiter, limiter) => None,
+        (None, Some(limiter)) => say::verdict(dataset, cell, limiter, &inference),
+        (verdict, _) => verdict,
+    }
+}
+
+/// Returns the limiters that are left standing where none is known to be it, the likelier first.
+pub(crate) fn standing(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Vec<Limiter> {
+    let inference = Inference::of_cell(dataset, cell);
+    let by_rule = by_rule(dataset, cell).map(|verdict| verdict.limiter);
+    match (inference.limiter, by_rule) {
+        (Some(one), Some(other)) if !is_same(one, other) => vec![one, other],
+        _ => inference.standing(),
+    }
+}
+
+/// Whether two limiters are one that is told in two ways: a path whose link's rate is known, and CPUs that are our worker's.
+fn is_same(one: Limiter, other: Limiter) -> bool {
+    let family = |limiter| match limiter {
+        Limiter::LinkRate => Limiter::PathRate,
+        Limiter::Generator => Limiter::Cpu,
+        limiter => limiter,
+    };
+    family(one) == family(other)
+}
+
 /// What the first rule that holds says. What holds a stream is looked for last, in each direction: the one rule behind
 /// it is for exchanges.
-pub(super) fn first(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
+fn by_rule(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
     let of_cell = RULES.iter().find_map(|rule| match rule.judge {
         Judge::Cell(tell) => tell(dataset, cell),
         Judge::Cause(..) => None,

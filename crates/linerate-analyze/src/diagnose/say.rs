@@ -1,18 +1,13 @@
 //! Sentences of what was concluded: a cause's words, and the facts that speak most for it.
-//!
-//! Where a limiter's own file has more to say (its window in bytes, the parts of its round trip), that is said; it says it
-//! where its own conditions hold, and is silent where they do not.
 
 use std::collections::BTreeSet;
 
-use linerate_model::finding::{Estimate, EvidenceList};
+use linerate_model::finding::EvidenceList;
 use linerate_model::limiter::Limiter;
 
-use super::rule::Judge;
-use super::rules::RULES;
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::evidence::{self, FACTS};
+use crate::evidence::{self, FACTS, Source};
 use crate::infer::Inference;
 use crate::reduce::describe;
 use crate::words;
@@ -29,26 +24,10 @@ pub(super) fn verdict(
     limiter: Limiter,
     inference: &Inference,
 ) -> Option<Verdict> {
-    own(dataset, cell, limiter).or_else(|| general(dataset, cell, limiter, inference))
-}
-
-/// Returns what the limiter's own file says.
-fn own(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, limiter: Limiter) -> Option<Verdict> {
-    let mut of_limiter = RULES.iter().filter(|rule| rule.limiter == limiter);
-    of_limiter.find_map(|rule| {
-        let (Judge::Cell(tell) | Judge::Cause(_, tell)) = rule.judge;
-        tell(dataset, cell).filter(|verdict| verdict.limiter == limiter)
-    })
-}
-
-fn general(
-    dataset: &Dataset<'_>,
-    cell: &CellOutcomes<'_>,
-    limiter: Limiter,
-    inference: &Inference,
-) -> Option<Verdict> {
     let response = cell.experiment.response.as_str();
-    let named = inference.because.iter().take(FACTS_NAMED);
+    // What the traffic is, everybody knows.
+    let telling = |fact: &&usize| FACTS[**fact].source != Source::Traffic;
+    let named = inference.because.iter().filter(telling).take(FACTS_NAMED);
     let named: Vec<String> = named.map(|fact| FACTS[*fact].words.to_owned()).collect();
     let mut responses = BTreeSet::new();
     evidence::for_each_view(dataset, cell, |view| {
@@ -82,7 +61,7 @@ fn general(
             words::sentence(limiter.title())
         ),
         explanation: format!("{}.", words::sentence(limiter.remedy().raises)),
-        effect: main.unwrap_or(Estimate { ..first.estimate }),
+        effect: main.unwrap_or(first.estimate),
         evidence: EvidenceList::new(first, shown),
         weight: main.map_or(0.0, |main| main.value),
     })

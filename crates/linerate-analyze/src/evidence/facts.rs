@@ -37,8 +37,8 @@ macro_rules! facts {
     };
 }
 
-/// What is wanted of a rate that was asked for, or nothing where none was.
-fn reaches_asked(view: &View<'_>) -> Option<f64> {
+/// Share of the rate that was asked for.
+fn reached(view: &View<'_>) -> Option<f64> {
     let of_stream = || view.over(name::THROUGHPUT, name::THROUGHPUT_INTENDED);
     let of_exchange = || view.over(name::TRANSACTIONS, name::TRANSACTIONS_INTENDED);
     of_stream().or_else(of_exchange)
@@ -115,9 +115,9 @@ facts! {
         |view| Reading::quotient(view.over(name::RTT_STEP, name::RATE_STEP), 3.0);
     Variation Exchange "exchanges-uneven" "the number of exchanges changes by a fifth and more from reading to reading"
         |view| Reading::quotient(view.value(name::TRANSACTIONS_VARIATION), 0.2);
-    Link Any "fills-link" "the flows carry all that the link's rate and framing allow"
+    Link Bulk "fills-link" "the flows carry all that the link's rate and framing allow"
         |view| Reading::share(view.rate().zip(view.setup.link_bps).map(|(rate, link)| rate / link), 0.95);
-    Link Any "leaves-link" "the link carries more than twice as much"
+    Link Bulk "leaves-link" "the link carries more than twice as much"
         |view| Reading::quotient(view.rate().zip(view.setup.link_bps).map(|(rate, link)| link / rate), 2.0);
     Others Stream "others-send" "others have a tenth of what passes the device"
         // Less than three percent are not told.
@@ -159,10 +159,8 @@ facts! {
     Drops Stream "backlog-drops" "the backlog of a CPU of the receiver drops packets"
         |view| Reading::count(view.value(name::DROPPED_BACKLOG), EVENTS);
     Drops Stream "receiver-drops" "the receiving host drops packets on their way in"
-        |view| Reading::count(
-            view.value(name::DROPPED_RECEIVER_QDISC).zip(view.value(name::DROPPED_RECEIVER_IP)).map(|(one, other)| one + other),
-            EVENTS,
-        );
+        |view| Reading::count(view.value(name::DROPPED_RECEIVER_QDISC), EVENTS)
+            .or(Reading::count(view.value(name::DROPPED_RECEIVER_IP), EVENTS));
     Qdisc Stream "qdisc-drops" "the sender's own queue drops packets"
         |view| Reading::count(view.value(name::DROPPED_QDISC), EVENTS);
     Qdisc Stream "qdisc-shapes" "the sender's own queue holds packets back for its rate"
@@ -228,8 +226,14 @@ facts! {
         |view| Reading::quotient(view.value(name::STALL_MAX), 1e8);
     Asked Any "rate-asked" "a rate was asked for"
         |view| Reading::setting(Some(is_asked(view)));
-    Asked Any "reaches-asked" "the rate is the one that was asked for"
-        |view| Reading::share(reaches_asked(view).map(|share| share - 0.97 + MOST), MOST);
+    Asked Any "reaches-asked" "the rate, or most of the time, is what was asked for"
+        |view| if let Some(pause) = view.workload.manner.think {
+            Reading::share(view.value(name::RTT_MEAN).map(|mean| pause.0 as f64 / (pause.0 as f64 + mean)), MOST)
+        } else if is_asked(view) {
+            Reading::share(reached(view), 0.97)
+        } else {
+            Reading::setting(Some(false))
+        };
     Asked Any "paced-by-socket" "the kernel was asked to pace the sockets"
         |view| Reading::setting(Some(view.setup.is_paced));
     Pacing Stream "at-pacing-rate" "the rate is the one that TCP paces at"
@@ -338,7 +342,6 @@ facts! {
     Calls Stream "small-segments" "a segment carries less than half of what it may"
         |view| Reading::quotient(view.over(name::PAYLOAD_PER_SEGMENT, name::SEND_MSS), MOST).not();
     Calls Any "sends-nothing" "nothing arrives"
-        |view| Reading::setting(Some(
-            view.value(name::THROUGHPUT).or(view.value(name::TRANSACTIONS)).unwrap_or(0.0) == 0.0,
-        ));
+        |view| view.value(if view.is_exchange() { name::TRANSACTIONS } else { name::THROUGHPUT })
+            .map_or(Reading::Moot, |value| Reading::setting(Some(value == 0.0)));
 }

@@ -111,6 +111,8 @@ pub(crate) enum Of {
     Tcp,
     /// Streams over TCP.
     Stream,
+    /// Streams of either.
+    Bulk,
     /// Exchanges over TCP.
     Exchange,
     /// Streams of datagrams.
@@ -124,6 +126,7 @@ impl Of {
             Self::Any => true,
             Self::Tcp => is_tcp,
             Self::Stream => is_tcp && view.is_stream(),
+            Self::Bulk => view.is_stream(),
             Self::Exchange => is_tcp && view.is_exchange(),
             Self::Datagrams => view.is_udp() && view.is_stream(),
         }

@@ -70,11 +70,17 @@ fn agreed_on(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, option: &str) -> Op
     agreed.reduce(|all, one| all && one)
 }
 
-/// Whether the receivers' kernels tune the receive buffer.
+/// Whether the kernels of all ends that receive tune the receive buffer; both ends of exchanges do.
 fn tunes(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<bool> {
+    let receivers: Vec<&HostRecord> = if cell.workload.traffic.is_stream() {
+        hosts_of(dataset, cell, Part::Receiver).collect()
+    } else {
+        dataset.hosts().iter().collect()
+    };
     let tunes = "sysctl.net.ipv4.tcp_moderate_rcvbuf";
-    let receivers = hosts_of(dataset, cell, Part::Receiver);
-    let told = receivers.filter_map(|host| host.snapshot.number(tunes));
+    let told = receivers
+        .iter()
+        .filter_map(|host| host.snapshot.number(tunes));
     told.map(|number| number != 0.0)
         .reduce(|all, one| all && one)
 }

@@ -25,7 +25,8 @@ pub struct View<'v> {
 }
 
 /// Responses that a trial may lack although all was read that they are made of, which the others tell: a slope of what did not
-/// vary, others that did not send, losses of which there were none.
+/// vary, others that did not send, losses of which there were none, a queueing discipline of a device that has none, a tail of
+/// few exchanges, what connections that are gone had.
 const AT_TIMES: &[(&str, &[&str])] = &[
     (name::RTT_ELASTICITY, &[name::TCP_RTT, name::IN_FLIGHT]),
     (name::RATE_STEP, &[name::RATE_VARIATION]),
@@ -46,8 +47,17 @@ const AT_TIMES: &[(&str, &[&str])] = &[
     (name::SHARED_OVER_OWN, &[name::THROUGHPUT]),
     (name::SHARED_VARIATION, &[name::THROUGHPUT]),
     (name::HALVES, &[name::THROUGHPUT]),
-    (name::PACING, &[name::THROUGHPUT]),
     (name::SEGMENTS_PER_ACK, &[name::SEGMENTS_SENT]),
+    (name::QDISC_BACKLOG, &[name::SEGMENTS_SENT]),
+    (name::QDISC_OVERLIMITS, &[name::SEGMENTS_SENT]),
+    (name::DROPPED_QDISC, &[name::SEGMENTS_SENT]),
+    (name::DROPPED_RECEIVER_QDISC, &[name::SEGMENTS_SENT]),
+    (name::RTT_P50, &[name::RTT_MEAN]),
+    (name::RTT_P99, &[name::RTT_MEAN]),
+    (name::PATH_RTT_LOADED, &[name::PATH_RTT]),
+    (name::RETRANSMITTED_BOTH, &[name::TRANSACTIONS_TIMED]),
+    (name::LOSING, &[name::TRANSACTIONS_TIMED]),
+    (name::CPU_INTERRUPT_SHARE_MOST, &[name::CPU_BUSY]),
 ];
 
 impl Values for View<'_> {

@@ -128,6 +128,12 @@ fn retransmits(count: f64, share: Option<f64>) -> String {
     }
 }
 
+/// Whether there is a number, and what limits it is not known.
+fn leaves_open(single: &Single<'_>) -> bool {
+    let is_measured = single.trials.iter().any(|trial| trial.valid);
+    is_measured && single.workload.traffic.carries_payload() && single.limiter().is_none()
+}
+
 /// What limits the number, what else was found, and whether to trust it.
 fn conclusions(single: &Single<'_>) {
     match single.limiter() {
@@ -139,10 +145,12 @@ fn conclusions(single: &Single<'_>) {
         }
         // Nothing is to be limited where nothing is carried.
         None if !single.workload.traffic.carries_payload() => {}
-        None if single.trials.iter().any(|trial| trial.valid) => {
-            let why = match &single.group {
-                None => "no rule matches what was measured",
-                Some(_) => "other groups shared its path and its hosts",
+        None if leaves_open(single) => {
+            let why = match (&single.group, single.standing.as_slice()) {
+                (Some(_), _) => "other groups shared its path and its hosts".to_owned(),
+                (None, [one, other]) => format!("{} or {}", one.title(), other.title()),
+                (None, [one]) => format!("perhaps {}", one.title()),
+                (None, _) => "nothing that was measured shows it".to_owned(),
             };
             labelled("limited by", &format!("unknown: {why}"));
         }
@@ -167,7 +175,18 @@ fn trust(single: &Single<'_>) {
         TrustLevel::Limited => Look::Warning,
         TrustLevel::DoNotUse => Look::Bad,
     };
-    labelled_as("trust", single.trust.level.title(), look);
+    // A green word beside a limiter that is not known reads as if nothing were open.
+    if look == Look::Good && leaves_open(single) {
+        labelled(
+            "trust",
+            &format!(
+                "{}, of the number: its limiter is left open",
+                single.trust.level.title()
+            ),
+        );
+    } else {
+        labelled_as("trust", single.trust.level.title(), look);
+    }
     // What limits it is above, and need not be said twice.
     let spoils = single.limiter().and_then(|(limiter, _)| limiter.spoils());
     let reasons = single.trust.reasons.iter().map(String::as_str);
