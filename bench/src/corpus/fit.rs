@@ -10,9 +10,7 @@ use std::fmt::Write as _;
 
 use linerate_analyze::causes::{self, CAUSES};
 use linerate_analyze::evidence::FACTS;
-use linerate_analyze::infer::{
-    Evidence, Inference, Weights, candidates, evidence_of, of_recording,
-};
+use linerate_analyze::infer::{Evidence, Inference, Weights, candidates, evidence_of};
 use linerate_model::limiter::Limiter;
 use linerate_model::metric::Metric;
 use linerate_model::run::Recording;

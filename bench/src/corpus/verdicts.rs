@@ -185,7 +185,7 @@ pub fn of_each<T: Send>(
     let workers = thread::available_parallelism().map_or(1, usize::from);
     let mut all = Vec::new();
     thread::scope(|scope| {
-        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(&work)).collect();
+        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
         for worker in workers {
             match worker.join() {
                 Ok(made) => all.extend(made?),

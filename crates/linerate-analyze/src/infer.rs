@@ -259,20 +259,16 @@ pub fn candidates(trials: &[Evidence]) -> Vec<usize> {
 /// Whether a fact is known to hold that rules the cause out, or each of those that would show it is known not to.
 fn is_ruled_out(trial: &Evidence, cause: &Cause) -> bool {
     let read = |id: &&str| evidence::place(id).map(|fact| trial.readings[fact]);
-    let mut excluded = cause.excluded_by.iter().filter_map(|id| read(&id));
-    let mut shown = cause.shown_by.iter().filter_map(|id| read(&id));
+    let mut excluded = cause.excluded_by.iter().filter_map(&read);
+    let mut shown = cause.shown_by.iter().filter_map(read);
     excluded.any(Reading::holds) || shown.all(Reading::fails)
 }
 
 /// Whether a fact is known to hold that shows the cause, and all that rule it out are known not to.
 fn is_shown(trial: &Evidence, cause: &Cause) -> bool {
     let read = |id: &&str| evidence::place(id).map(|fact| trial.readings[fact]);
-    let is_shown = cause
-        .shown_by
-        .iter()
-        .filter_map(|id| read(&id))
-        .any(Reading::holds);
-    let mut excluded = cause.excluded_by.iter().filter_map(|id| read(&id));
+    let is_shown = cause.shown_by.iter().filter_map(&read).any(Reading::holds);
+    let mut excluded = cause.excluded_by.iter().filter_map(&read);
     is_shown && !excluded.any(|reading| reading.holds() || reading == Reading::Unread)
 }
 

@@ -50,9 +50,10 @@ pub(super) fn verdict(
         return None;
     }
     let first = shown.remove(0);
-    let because = match named.is_empty() {
-        true => String::new(),
-        false => format!(": {}", words::list(&named)),
+    let because = if named.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", words::list(&named))
     };
     Some(Verdict {
         limiter,
