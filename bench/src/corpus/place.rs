@@ -10,7 +10,7 @@ use anyhow::{Context, ensure};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-use super::setup::{Host, Net};
+use super::setup::{Net, Role};
 
 /// Addresses behind a router that was made by hand: the client's network, and the server's.
 const CLIENT_SIDE: &str = "10.91.1";
@@ -79,35 +79,35 @@ impl<'p> Place<'p> {
     }
 
     /// Returns the address of `host`.
-    pub fn address(&self, host: Host) -> String {
+    pub fn address(&self, host: Role) -> String {
         match (self.net, host) {
-            (Net::Lab { .. }, Host::Server) => "10.77.0.1".to_owned(),
-            (Net::Lab { .. }, Host::Other) => "10.77.0.3".to_owned(),
+            (Net::Lab { .. }, Role::Server) => "10.77.0.1".to_owned(),
+            (Net::Lab { .. }, Role::Other) => "10.77.0.3".to_owned(),
             (Net::Lab { .. }, _) => "10.77.0.2".to_owned(),
-            (Net::Router { .. }, Host::Server) => format!("{SERVER_SIDE}.2"),
-            (Net::Router { .. }, Host::Router) => format!("{SERVER_SIDE}.1"),
+            (Net::Router { .. }, Role::Server) => format!("{SERVER_SIDE}.2"),
+            (Net::Router { .. }, Role::Router) => format!("{SERVER_SIDE}.1"),
             (Net::Router { .. }, _) => format!("{CLIENT_SIDE}.2"),
         }
     }
 
     /// Returns a shell command in `host`, which knows its own address and where linerate is.
-    pub fn command(&self, host: Host, script: &str) -> Command {
+    pub fn command(&self, host: Role, script: &str) -> Command {
         let mut command = match self.net {
             Net::Lab { .. } => {
                 let mut command = Command::new(self.linerate);
                 let host = match host {
-                    Host::Server => "server",
-                    Host::Other => "other",
-                    Host::Client | Host::Router => "client",
+                    Role::Server => "server",
+                    Role::Other => "other",
+                    Role::Client | Role::Router => "client",
                 };
                 command.args(["lab", "exec", &self.name, host, "--"]);
                 command
             }
             Net::Router { .. } => {
                 let part = match host {
-                    Host::Server => "s",
-                    Host::Router => "r",
-                    Host::Client | Host::Other => "c",
+                    Role::Server => "s",
+                    Role::Router => "r",
+                    Role::Client | Role::Other => "c",
                 };
                 let mut command = Command::new("nsenter");
                 command.arg(format!("--net=/run/netns/{}{part}", self.name));
@@ -126,7 +126,7 @@ impl<'p> Place<'p> {
     }
 
     /// Runs a shell command in `host`, to its end, and returns what it prints.
-    pub fn run(&self, host: Host, script: &str) -> anyhow::Result<String> {
+    pub fn run(&self, host: Role, script: &str) -> anyhow::Result<String> {
         let output = self.command(host, script).output()?;
         let told = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "`{script}`: {}", told.trim());
@@ -135,7 +135,7 @@ impl<'p> Place<'p> {
 
     /// Starts a shell command in `host`, which goes on until the network is taken down; where `word` is given, returns once a
     /// line of what it prints to either output has it.
-    pub fn start(&mut self, host: Host, script: &str, word: Option<&str>) -> anyhow::Result<()> {
+    pub fn start(&mut self, host: Role, script: &str, word: Option<&str>) -> anyhow::Result<()> {
         let mut command = self.command(host, &format!("exec 2>&1; {script}"));
         command.process_group(0).stderr(Stdio::null());
         command.stdout(match word {

@@ -14,7 +14,7 @@ use linerate_truth::corpus::{self, Recorded, Truth};
 
 use super::place::Place;
 use super::quiet::{self, Others};
-use super::setup::{Host, Proof, Setup};
+use super::setup::{Proof, Role, Setup};
 use crate::interrupt;
 
 /// What the agents of a corpus let measure and observe.
@@ -183,13 +183,13 @@ fn measure_in(
         pid.display(),
         setup.server
     );
-    place.start(Host::Server, &start, Some("serving on"))?;
+    place.start(Role::Server, &start, Some("serving on"))?;
     let pid = fs::read_to_string(pid)?;
     for (host, command) in &setup.meanwhile {
         let command = command.replace("$SERVER", pid.trim());
         place.start(*host, &format!("export HOME={scratch}; {command}"), None)?;
     }
-    let address = place.address(Host::Server);
+    let address = place.address(Role::Server);
     let counted = counts(&place, setup)?;
     let command = format!(
         "export HOME={scratch}; exec timeout -s INT {SECONDS_MAX} {} linerate run {address} -t {} {} \
@@ -199,7 +199,7 @@ fn measure_in(
         setup.flags,
         bundle.display(),
     );
-    let output = place.command(Host::Client, &command).output()?;
+    let output = place.command(Role::Client, &command).output()?;
     let told = String::from_utf8_lossy(&output.stderr);
     let mut recording = linerate_store::read(&bundle)
         .with_context(|| told.lines().last().unwrap_or_default().to_owned())?;

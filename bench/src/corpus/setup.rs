@@ -4,9 +4,9 @@
 //! rates and delays. [`Proof`] says by which counter of the kernel, or by how much less than without the fault, it is
 //! shown that the fault was there: a recording whose proof fails is not kept.
 
-/// A host of a set-up.
+/// What a host of a set-up is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Host {
+pub enum Role {
     /// Where `linerate serve` runs.
     Server,
     /// Where `linerate run` runs.
@@ -43,7 +43,7 @@ pub enum Proof {
     /// The number is at most this share of that of the same traffic on the same network without it.
     Below(f64),
     /// A counter of /proc/net/netstat or /proc/net/snmp, as `TcpExt:TCPTimeouts`, grew by this much on that host.
-    Counter(Host, &'static str, u64),
+    Counter(Role, &'static str, u64),
     /// The server's control group was throttled in this many periods.
     Throttled(u64),
 }
@@ -58,9 +58,9 @@ pub struct Setup {
     /// The network.
     pub net: Net,
     /// Commands before the agents start.
-    pub prepare: Vec<(Host, String)>,
+    pub prepare: Vec<(Role, String)>,
     /// Commands that go on meanwhile. `$SERVER` is the process of the agent.
-    pub meanwhile: Vec<(Host, String)>,
+    pub meanwhile: Vec<(Role, String)>,
     /// What the server is started by, as `taskset -c 0`.
     pub server: String,
     /// Percent of a CPU that the server's control group may use.
@@ -95,12 +95,12 @@ impl Setup {
         }
     }
 
-    fn on(mut self, host: Host, command: impl Into<String>) -> Self {
+    fn on(mut self, host: Role, command: impl Into<String>) -> Self {
         self.prepare.push((host, command.into()));
         self
     }
 
-    fn meanwhile(mut self, host: Host, command: impl Into<String>) -> Self {
+    fn meanwhile(mut self, host: Role, command: impl Into<String>) -> Self {
         self.meanwhile.push((host, command.into()));
         self
     }
@@ -117,7 +117,7 @@ const PATH: &[&str] = &["path-rate", "link-rate"];
 const CPUS: &[&str] = &["cpu", "generator"];
 /// Those of exchanges that wait for a response.
 const TRIP: &[&str] = &["round-trip"];
-const WINDOW: &[&str] = &["receiver-window"];
+const RECEIVE_WINDOW: &[&str] = &["receiver-window"];
 const BUFFER: &[&str] = &["send-buffer"];
 const CONGESTION: &[&str] = &["congestion-window"];
 const PACING: &[&str] = &["pacing"];
@@ -249,8 +249,8 @@ fn windows(all: &mut Vec<Setup>) {
                 format!("cap-{kib}K-{path}"),
                 flags.to_owned(),
                 "receiver-window.cap",
-                WINDOW,
-                Host::Server,
+                RECEIVE_WINDOW,
+                Role::Server,
                 format!("sysctl -qw net.ipv4.tcp_rmem='4096 {0} {0}'", 2 * bytes),
             );
             add(
@@ -259,7 +259,7 @@ fn windows(all: &mut Vec<Setup>) {
                 flags.to_owned(),
                 "send-buffer.cap",
                 BUFFER,
-                Host::Client,
+                Role::Client,
                 format!("sysctl -qw net.ipv4.tcp_wmem='4096 16384 {}'", 2 * bytes),
             );
             add(
@@ -267,8 +267,8 @@ fn windows(all: &mut Vec<Setup>) {
                 format!("route-{kib}K-{path}"),
                 flags.to_owned(),
                 "receiver-window.route",
-                WINDOW,
-                Host::Server,
+                RECEIVE_WINDOW,
+                Role::Server,
                 format!("ip route change 10.77.0.0/24 dev eth0 src $ADDRESS window {bytes}"),
             );
         }
@@ -277,8 +277,8 @@ fn windows(all: &mut Vec<Setup>) {
             format!("unscaled-{path}"),
             flags.to_owned(),
             "receiver-window.unscaled",
-            WINDOW,
-            Host::Server,
+            RECEIVE_WINDOW,
+            Role::Server,
             "sysctl -qw net.ipv4.tcp_window_scaling=0".to_owned(),
         );
         add(
@@ -286,8 +286,8 @@ fn windows(all: &mut Vec<Setup>) {
             format!("untuned-{path}"),
             flags.to_owned(),
             "receiver-window.untuned",
-            WINDOW,
-            Host::Server,
+            RECEIVE_WINDOW,
+            Role::Server,
             "sysctl -qw net.ipv4.tcp_moderate_rcvbuf=0".to_owned(),
         );
     }
@@ -322,7 +322,7 @@ fn losses(all: &mut Vec<Setup>) {
     for (path, rate, delay) in [("100M-20ms", "100M", "10ms"), ("1G-4ms", "1G", "2ms"), ("free-10ms", "none", "5ms")] {
         for (strength, loss) in [("weak", "0.002"), ("strong", "0.01")] {
             let lossy = |delay| lab_with(rate, delay, "", &format!("loss = {loss}, "));
-            let proof = |one: Setup| one.proven(Proof::Counter(Host::Client, "Tcp:RetransSegs", 10));
+            let proof = |one: Setup| one.proven(Proof::Counter(Role::Client, "Tcp:RetransSegs", 10));
             all.push(proof(setup(
                 "loss",
                 format!("random-{strength}-{path}"),
@@ -339,7 +339,7 @@ fn losses(all: &mut Vec<Setup>) {
                 "congestion-window.random-loss",
                 CONGESTION,
             )));
-            let rtos = |one: Setup| one.proven(Proof::Counter(Host::Client, "TcpExt:TCPTimeouts", 2));
+            let rtos = |one: Setup| one.proven(Proof::Counter(Role::Client, "TcpExt:TCPTimeouts", 2));
             all.push(rtos(setup(
                 "loss",
                 format!("rr-{strength}-{path}"),
@@ -353,16 +353,16 @@ fn losses(all: &mut Vec<Setup>) {
         let lossy = lab_with(rate, delay, "", "loss = 0.01, ");
         all.push(
             setup("loss", format!("no-sack-{path}"), lossy, "-C cubic", "no-sack", CONGESTION)
-                .on(Host::Server, "sysctl -qw net.ipv4.tcp_sack=0")
-                .proven(Proof::Counter(Host::Client, "Tcp:RetransSegs", 10)),
+                .on(Role::Server, "sysctl -qw net.ipv4.tcp_sack=0")
+                .proven(Proof::Counter(Role::Client, "Tcp:RetransSegs", 10)),
         );
         for (strength, share) in [("weak", "0.02"), ("strong", "0.1")] {
             let net = lab_with(rate, delay, "", &format!("reorder = {share}, "));
             all.push(
                 setup("loss", format!("reorder-{strength}-{path}"), net, "-C cubic", "reordering", CONGESTION)
-                    .on(Host::Client, "sysctl -qw net.ipv4.tcp_recovery=0 net.ipv4.tcp_max_reordering=3")
+                    .on(Role::Client, "sysctl -qw net.ipv4.tcp_recovery=0 net.ipv4.tcp_max_reordering=3")
                     .proven(Proof::Below(0.85))
-                    .proven(Proof::Counter(Host::Client, "TcpExt:TCPSACKReorder", 1)),
+                    .proven(Proof::Counter(Role::Client, "TcpExt:TCPSACKReorder", 1)),
             );
         }
     }
@@ -383,7 +383,7 @@ fn losses(all: &mut Vec<Setup>) {
                     "congestion-window.queue-loss",
                     &["congestion-window", "path-rate", "link-rate"],
                 )
-                .proven(Proof::Counter(Host::Client, "Tcp:RetransSegs", 5)),
+                .proven(Proof::Counter(Role::Client, "Tcp:RetransSegs", 5)),
             );
         }
     }
@@ -395,10 +395,10 @@ fn losses(all: &mut Vec<Setup>) {
             let name = format!("policer-{name}-{}", flags.replace(' ', ""));
             all.push(
                 setup("loss", name, router(None), flags, "policer", &["path-rate", "link-rate", "congestion-window"])
-                    .on(Host::Client, frames)
-                    .on(Host::Router, rule.clone())
+                    .on(Role::Client, frames)
+                    .on(Role::Router, rule.clone())
                     .proven(Proof::Below(0.85))
-                    .proven(Proof::Counter(Host::Client, "Tcp:RetransSegs", 5)),
+                    .proven(Proof::Counter(Role::Client, "Tcp:RetransSegs", 5)),
             );
         }
     }
@@ -407,27 +407,27 @@ fn losses(all: &mut Vec<Setup>) {
         all.push(
             // Without superframes a CPU holds it, and losses cost a tenth.
             setup("loss", format!("router-{strength}"), router(None), "-C cubic", "offloads", &["cpu", "generator", "congestion-window"])
-                .on(Host::Client, frames)
-                .on(Host::Router, rule)
-                .proven(Proof::Counter(Host::Client, "Tcp:RetransSegs", 10)),
+                .on(Role::Client, frames)
+                .on(Role::Router, rule)
+                .proven(Proof::Counter(Role::Client, "Tcp:RetransSegs", 10)),
         );
         // One lane of four: a quarter of the ports.
         let rule = filter(&format!("{TO_SERVER} tcp sport & 3 == 1 numgen random mod 1000 lt {} drop", 10 * mille));
         all.push(
             setup("loss", format!("lane-{strength}"), router(None), "-C cubic -P 8", "lossy-lane", &["congestion-window", "cpu", "generator"])
-                .on(Host::Client, frames)
-                .on(Host::Router, rule)
-                .proven(Proof::Counter(Host::Client, "Tcp:RetransSegs", 10)),
+                .on(Role::Client, frames)
+                .on(Role::Router, rule)
+                .proven(Proof::Counter(Role::Client, "Tcp:RetransSegs", 10)),
         );
         let rule = filter(&format!("{TO_SERVER} tcp flags ack numgen random mod 100 lt {mille} ip ecn set ce"));
         all.push(
             // The weak ones cost a quarter of what a CPU without superframes carries.
             setup("loss", format!("marks-{strength}"), router(None), "-C cubic", "ecn-marks", if mille == 2 { &["congestion-window", "cpu", "generator"] } else { CONGESTION })
-                .on(Host::Client, frames)
-                .on(Host::Client, "sysctl -qw net.ipv4.tcp_ecn=1")
-                .on(Host::Server, "sysctl -qw net.ipv4.tcp_ecn=1")
-                .on(Host::Router, rule)
-                .proven(Proof::Counter(Host::Server, "IpExt:InCEPkts", 10)),
+                .on(Role::Client, frames)
+                .on(Role::Client, "sysctl -qw net.ipv4.tcp_ecn=1")
+                .on(Role::Server, "sysctl -qw net.ipv4.tcp_ecn=1")
+                .on(Role::Router, rule)
+                .proven(Proof::Counter(Role::Server, "IpExt:InCEPkts", 10)),
         );
     }
 }
@@ -440,7 +440,7 @@ fn paths(all: &mut Vec<Setup>) {
             let kbit = if rate == "1M" { 1000 } else { 300 };
             all.push(
                 setup("path", format!("acks-{strength}-{path}"), lab("1G", delay), "-C cubic", "ack-path", &[])
-                    .on(Host::Server, format!("tc qdisc replace dev eth0 root tbf rate {kbit}kbit burst 4kb latency 200ms"))
+                    .on(Role::Server, format!("tc qdisc replace dev eth0 root tbf rate {kbit}kbit burst 4kb latency 200ms"))
                     .proven(Proof::Below(0.85)),
             );
         }
@@ -450,7 +450,7 @@ fn paths(all: &mut Vec<Setup>) {
         for (strength, flows) in [("weak", 1), ("strong", 8)] {
             let others = format!("linerate run server -p 5202 -C cubic -P {flows} -t 30 -R");
             let with_others =
-                |one: Setup| one.meanwhile(Host::Server, "linerate serve -p 5202 --public").meanwhile(Host::Other, others.replace(" -R", ""));
+                |one: Setup| one.meanwhile(Role::Server, "linerate serve -p 5202 --public").meanwhile(Role::Other, others.replace(" -R", ""));
             all.push(
                 with_others(setup("path", format!("shared-{strength}-{path}"), lab(rate, delay), "-C cubic", "other-traffic", PATH))
                     .proven(Proof::Below(0.85)),
@@ -466,9 +466,9 @@ fn paths(all: &mut Vec<Setup>) {
         for (name, flags) in [("stream", "-C cubic"), ("rr", "--rr -r 4000,100")] {
             all.push(
                 setup("path", format!("hole-{name}-{strength}"), router(None), flags, "mtu-hole", &["nothing-arrives"])
-                    .on(Host::Client, "ethtool -K v0 tso off gso off")
-                    .on(Host::Router, filter(&format!("meta length gt {bytes} drop")))
-                    .proven(Proof::Counter(Host::Client, "TcpExt:TCPTimeouts", 1)),
+                    .on(Role::Client, "ethtool -K v0 tso off gso off")
+                    .on(Role::Router, filter(&format!("meta length gt {bytes} drop")))
+                    .proven(Proof::Counter(Role::Client, "TcpExt:TCPTimeouts", 1)),
             );
         }
     }
@@ -492,7 +492,7 @@ fn paths(all: &mut Vec<Setup>) {
         for flags in ["-C cubic", "-C bbr", "-C cubic -P 8"] {
             all.push(
                 setup("path", format!("own-{name}-{}", flags.replace(' ', "")), router(None), flags, "own-qdisc", PATH)
-                    .on(Host::Client, format!("tc qdisc add dev v0 root tbf {tbf}"))
+                    .on(Role::Client, format!("tc qdisc add dev v0 root tbf {tbf}"))
                     .proven(Proof::Below(0.85)),
             );
         }
@@ -500,7 +500,7 @@ fn paths(all: &mut Vec<Setup>) {
     for (name, tbf) in [("short", "rate 200mbit burst 8kb limit 20000"), ("shorter", "rate 100mbit burst 8kb limit 10000")] {
         all.push(
             setup("path", format!("own-{name}"), router(None), "-C cubic", "own-qdisc.drops", &["path-rate", "link-rate", "host-drops"])
-                .on(Host::Client, format!("tc qdisc add dev v0 root tbf {tbf}"))
+                .on(Role::Client, format!("tc qdisc add dev v0 root tbf {tbf}"))
                 .proven(Proof::Below(0.85)),
         );
     }
@@ -512,7 +512,7 @@ fn exchanges(all: &mut Vec<Setup>) {
         for (name, flags) in [("2-writes", "--rr --request-writes 2 -r 300,300"), ("3-writes-4", "--rr -P 4 --request-writes 3 -r 900,100")] {
             all.push(
                 setup("exchange", format!("nagle-{name}-{path}"), net.clone(), flags, "nagle-delayed-ack", &["nagle-delayed-ack"])
-                    .proven(Proof::Counter(Host::Server, "TcpExt:DelayedACKs", 8)),
+                    .proven(Proof::Counter(Role::Server, "TcpExt:DelayedACKs", 8)),
             );
         }
         // The agent stands still at times: a server that thinks.
@@ -522,7 +522,7 @@ fn exchanges(all: &mut Vec<Setup>) {
             let stop = format!("while :; do kill -STOP $SERVER; sleep {pause}; kill -CONT $SERVER; sleep {run}; done");
             all.push(
                 setup("exchange", format!("thinks-{strength}-{path}"), net.clone(), "--rr -r 100,1000", "server-thinks", limiters)
-                    .meanwhile(Host::Server, stop)
+                    .meanwhile(Role::Server, stop)
                     .proven(Proof::Below(0.85)),
             );
         }
@@ -542,8 +542,8 @@ fn exchanges(all: &mut Vec<Setup>) {
     for (strength, backlog) in [("weak", 8), ("strong", 1)] {
         all.push(
             setup("exchange", format!("backlog-{strength}"), router(None), "--crr -P 64", "listen-backlog", &["timeouts"])
-                .on(Host::Server, format!("sysctl -qw net.core.somaxconn={backlog} net.ipv4.tcp_syncookies=0"))
-                .proven(Proof::Counter(Host::Server, "TcpExt:ListenOverflows", 10)),
+                .on(Role::Server, format!("sysctl -qw net.core.somaxconn={backlog} net.ipv4.tcp_syncookies=0"))
+                .proven(Proof::Counter(Role::Server, "TcpExt:ListenOverflows", 10)),
         );
     }
 }
@@ -562,7 +562,7 @@ fn hosts(all: &mut Vec<Setup>) {
             for (strength, hogs) in [("weak", 2), ("strong", 6)] {
                 let mut one = setup("host", format!("others-{strength}-{name}-{path}"), net.clone(), flags, "other-programs", others);
                 for _ in 0..hogs {
-                    one = one.meanwhile(Host::Server, hog);
+                    one = one.meanwhile(Role::Server, hog);
                 }
                 all.push(one.proven(Proof::Below(0.85)));
             }
@@ -579,7 +579,7 @@ fn hosts(all: &mut Vec<Setup>) {
         one.client = "taskset -c 0".to_owned();
         all.push(one.proven(Proof::Below(0.9)));
         let off = "ethtool -K v0 tso off gso off gro off";
-        all.push(setup("host", format!("offloads-{name}"), router(None), flags, "offloads", &["cpu", "generator", "round-trip"]).on(Host::Client, off).on(Host::Server, off));
+        all.push(setup("host", format!("offloads-{name}"), router(None), flags, "offloads", &["cpu", "generator", "round-trip"]).on(Role::Client, off).on(Role::Server, off));
     }
     for (name, flags) in [
         ("small-64", "-l 64 -N -C cubic"),
@@ -603,7 +603,7 @@ fn programs(all: &mut Vec<Setup>) {
             for (flows, flags) in [("1", "-C cubic"), ("4", "-C cubic -P 4")] {
                 all.push(
                     setup("program", format!("reader-{strength}-{flows}-{path}"), net.clone(), flags, "slow-reader", &["slow-reader"])
-                        .meanwhile(Host::Server, stop("$SERVER"))
+                        .meanwhile(Role::Server, stop("$SERVER"))
                         .proven(Proof::Below(0.85)),
                 );
                 all.push(
@@ -615,7 +615,7 @@ fn programs(all: &mut Vec<Setup>) {
                         "pausing-writer",
                         &["application"],
                     )
-                    .meanwhile(Host::Server, stop("$SERVER"))
+                    .meanwhile(Role::Server, stop("$SERVER"))
                     .proven(Proof::Below(0.85)),
                 );
             }
@@ -640,7 +640,7 @@ fn datagrams(all: &mut Vec<Setup>) {
         for (name, flags) in [("1", "-u -b 300M -l 400"), ("2", "-u -b 200M -P 2")] {
             all.push(
                 setup("datagram", format!("buffer-{strength}-{name}"), router(None), format!("{flags} -w {bytes}"), "udp-buffer", PACING)
-                    .proven(Proof::Counter(Host::Server, "Udp:RcvbufErrors", 50)),
+                    .proven(Proof::Counter(Role::Server, "Udp:RcvbufErrors", 50)),
             );
         }
     }
@@ -658,10 +658,10 @@ fn datagrams(all: &mut Vec<Setup>) {
     }
     for (strength, percent) in [("weak", 1), ("strong", 10)] {
         let lossy = filter(&format!("{TO_SERVER} udp length gt 0 numgen random mod 100 lt {percent} drop"));
-        all.push(setup("datagram", format!("lossy-{strength}"), router(None), "-u -b 50M", "random-loss", PACING).on(Host::Router, lossy));
+        all.push(setup("datagram", format!("lossy-{strength}"), router(None), "-u -b 50M", "random-loss", PACING).on(Role::Router, lossy));
         let fragments = filter(&format!("ip frag-off & 0x1fff != 0 numgen random mod 100 lt {percent} drop"));
         all.push(
-            setup("datagram", format!("fragments-{strength}"), router(None), "-u -b 50M -l 8000", "fragments", PACING).on(Host::Router, fragments),
+            setup("datagram", format!("fragments-{strength}"), router(None), "-u -b 50M -l 8000", "fragments", PACING).on(Role::Router, fragments),
         );
     }
 }
@@ -674,15 +674,15 @@ fn pairs(all: &mut Vec<Setup>) {
         let (cause, limiters) = ("path-rate", PATH);
         all.push(
             setup("pair", format!("window-behind-queue-{path}"), lab(rate, delay), "-C cubic", cause, limiters)
-                .on(Host::Server, rmem(2 * 1024 * window)),
+                .on(Role::Server, rmem(2 * 1024 * window)),
         );
     }
     for (path, rate, delay, loss) in [("1G-10ms", "1G", "5ms", "0.0001"), ("free-20ms", "none", "10ms", "0.0002")] {
         let net = || lab_with(rate, delay, "", &format!("loss = {loss}, "));
         // The window allows less than the losses do.
         all.push(
-            setup("pair", format!("window-and-loss-{path}"), net(), "-C cubic", "receiver-window.cap", WINDOW)
-                .on(Host::Server, rmem(96 << 10))
+            setup("pair", format!("window-and-loss-{path}"), net(), "-C cubic", "receiver-window.cap", RECEIVE_WINDOW)
+                .on(Role::Server, rmem(96 << 10))
                 .proven(Proof::Below(0.85)),
         );
         all.push(setup("pair", format!("paced-and-loss-{path}"), net(), "-C cubic --fq-rate 5M", "pacing.socket", PACING));
@@ -691,24 +691,24 @@ fn pairs(all: &mut Vec<Setup>) {
         let hog = "while :; do :; done";
         // Somebody takes a CPU, and nobody misses it.
         all.push(
-            setup("pair", format!("paced-and-others-{path}"), net.clone(), "-C cubic -b 5M", "pacing.asked", PACING).meanwhile(Host::Server, hog),
+            setup("pair", format!("paced-and-others-{path}"), net.clone(), "-C cubic -b 5M", "pacing.asked", PACING).meanwhile(Role::Server, hog),
         );
         all.push(
             setup("pair", format!("rr-paced-and-others-{path}"), net.clone(), "--rr --rate 50 -N", "pacing.asked", PACING)
-                .meanwhile(Host::Server, hog),
+                .meanwhile(Role::Server, hog),
         );
     }
     for (path, rate, delay) in [("10M", "10M", "0"), ("20M-20ms", "20M", "10ms")] {
         let hog = "while :; do :; done";
         all.push(
             setup("pair", format!("slow-path-and-others-{path}"), lab(rate, delay), "-C cubic", "path-rate", PATH)
-                .meanwhile(Host::Server, hog)
-                .meanwhile(Host::Server, hog),
+                .meanwhile(Role::Server, hog)
+                .meanwhile(Role::Server, hog),
         );
         all.push(
             setup("pair", format!("bbr-slow-path-and-others-{path}"), lab(rate, delay), "-C bbr", "path-rate", PATH)
-                .meanwhile(Host::Server, hog)
-                .meanwhile(Host::Server, hog),
+                .meanwhile(Role::Server, hog)
+                .meanwhile(Role::Server, hog),
         );
     }
 }

@@ -2,8 +2,9 @@
 //!
 //! Each fact is worth something for or against each cause: a number for where it holds, another for where it does not, and in
 //! between by the degree to which it holds. Their sum over the facts that were read is a cause's score; the scores of trials
-//! are averaged. What facts rule out that are known is no candidate. The best one is named where it leads all that are told as another limiter by [`LEAD_MIN`], and where one of the
-//! facts that show it is known to hold in most trials and none that rules it out.
+//! are averaged. What facts rule out that are known is no candidate. The best one is named where it leads all that are told as
+//! another limiter by `LEAD_MIN`, and where one of the facts that show it is known to hold in most trials and none that rules
+//! it out.
 //!
 //! What was not read counts as whatever is worst for the name: of two causes the lead is what is left of it if each unread
 //! fact speaks for the other one. So less evidence can make a name unknown, and never another one: if the lead of A over B is

@@ -104,7 +104,7 @@ struct Head {
     truth: Truth,
     document: RunDocument,
     trials: Vec<TrialRecord>,
-    flows: Vec<Flow>,
+    flows: Vec<KeptFlow>,
     /// The series of samples that follow, a line each.
     series: usize,
     /// The instants of series, as differences: many have the same.
@@ -112,7 +112,7 @@ struct Head {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Flow {
+struct KeptFlow {
     trial: TrialId,
     host: HostName,
     outcome: FlowOutcome,
@@ -161,7 +161,7 @@ fn write_one(to: &mut impl Write, recorded: &Recorded) -> io::Result<()> {
     }
     let mut in_order: Vec<_> = instants.into_iter().collect();
     in_order.sort_by_key(|(_, number)| *number);
-    let flows = recording.flows.iter().map(|flow| Flow {
+    let flows = recording.flows.iter().map(|flow| KeptFlow {
         trial: flow.trial,
         host: flow.host.clone(),
         outcome: flow.outcome.clone(),

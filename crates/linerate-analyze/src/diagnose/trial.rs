@@ -3,6 +3,8 @@
 use linerate_model::flag::TrialFlag;
 
 use crate::dataset::{CellOutcomes, Dataset};
+use crate::evidence::MATHIS_CONSTANT;
+pub(super) use crate::evidence::MOST;
 pub(super) use crate::evidence::setup::{
     Setup, auto_buffer, farthest_ns, hosts_of, pacing_algorithm,
 };
@@ -65,8 +67,6 @@ pub(super) const WANTED_REST_MAX: f64 = 0.9;
 /// Deviation of all that passes a shared device over that of the flows' own part up to which one has more whenever others
 /// have less (`reduce/beside.rs`).
 const SHARED_OVER_OWN_MAX: f64 = 0.5;
-/// Share of the time, or of what waits, from which on it is most of it.
-pub(super) const MOST: f64 = 0.5;
 /// Delivery rate over mean rate from which on an end pauses: 1.4 to 1.7 where CPUs limit.
 const PAUSE_QUOTIENT_MIN: f64 = 1.3;
 /// Largest relative difference of a ceiling and the rate, upwards: the round trip may lie above its
@@ -80,8 +80,6 @@ pub(super) const FILLED_SHARE_MIN: f64 = 0.8;
 const WAITING_SHARE_MIN_FILLED: f64 = 0.1;
 /// Elasticity of the round trip (`reduce/evidence.rs`) below which no queue of the flow's own makes it longer.
 pub(super) const ELASTICITY_MIN: f64 = 0.2;
-/// Of the formula of Mathis and others (1997).
-const MATHIS_CONSTANT: f64 = 1.22;
 /// What loss allows over the rate up to which it is the loss: the formula is within a factor of two.
 pub(super) const MODEL_QUOTIENT_MAX: f64 = 3.0;
 /// Second half of the window over the first up to which the rate collapsed.

@@ -7,12 +7,10 @@ use linerate_model::unit::Bytes;
 use linerate_model::wire::INITIAL_WINDOW_SEGMENTS;
 
 use super::reading::Reading;
-use super::view::View;
-use super::{Fact, Of, Source};
+use super::row::{FactRow, Of, Source};
+use super::view::{MOST, View};
 use crate::reduce::{SEGMENT_BYTES, Values, WORKER_SATURATED_SHARE, name};
 
-/// Most of the time, or of what there is.
-const MOST: f64 = 0.5;
 /// Nearly all of it.
 const NEARLY_ALL: f64 = 0.9;
 /// A part that is worth a word.
@@ -22,12 +20,12 @@ const EVENTS: f64 = 3.0;
 /// CPUs' worth of time that somebody who matters has.
 const CPUS_SOME: f64 = 0.2;
 /// How often per transaction something is that each of them waits for.
-const EACH: f64 = 0.3;
+const EACH_EXCHANGE: f64 = 0.3;
 
 macro_rules! facts {
     ($($source:ident $of:ident $id:literal $words:literal $read:expr;)*) => {
         /// All facts.
-        pub const FACTS: &[Fact] = &[$(Fact {
+        pub const FACTS: &[FactRow] = &[$(FactRow {
             id: $id,
             words: $words,
             source: Source::$source,
@@ -88,7 +86,7 @@ facts! {
         |view| Reading::setting(view.setup.tunes).not();
     Settings Tcp "no-sack" "the handshake agreed on no SACK"
         |view| Reading::setting(view.setup.has_sack).not();
-    Settings Any "spins" "workers spin"
+    Settings Any "busy-polls" "workers busy-poll"
         |view| Reading::setting(Some(view.workload.manner.spins()));
 
     RoundTrip Tcp "queue" "the round trip is a fifth longer than its shortest"
@@ -142,7 +140,7 @@ facts! {
         |view| Reading::quotient(view.value(name::FLOW_LOSS_DISPERSION), 5.0);
     LossTimes Stream "gaps-as-by-chance" "the gaps between losses vary as by chance"
         |view| Reading::share(view.value(name::LOSS_GAP_VARIATION), 0.7);
-    Reordering Stream "spurious" "most of what is sent again had arrived"
+    Reordering Stream "spurious" "most of what is retransmitted had arrived"
         |view| Reading::share(view.over(name::SPURIOUS, name::RETRANSMITTED), MOST);
     Reordering Stream "reorders" "segments arrive in another order"
         |view| Reading::count(view.value(name::REORDERINGS), EVENTS);
@@ -168,11 +166,11 @@ facts! {
     Qdisc Stream "waits-in-qdisc" "a segment of each flow and more waits in the sender's own queue"
         |view| Reading::quotient(view.value(name::QDISC_BACKLOG), SEGMENT_BYTES as f64 * view.setup.flows);
 
-    Window Stream "waits-for-window" "the sender waits for the receiver's window most of the time"
+    Window Stream "waits-for-window" "the sender waits for the receive window most of the time"
         |view| Reading::share(view.value(name::RWND_LIMITED), MOST);
-    Window Stream "waits-for-window-some" "the sender waits for the receiver's window at times"
+    Window Stream "waits-for-window-some" "the sender waits for the receive window at times"
         |view| Reading::share(view.value(name::RWND_LIMITED), SOME);
-    Window Stream "fills-window" "what is in flight fills the receiver's window"
+    Window Stream "fills-window" "what is in flight fills the receive window"
         |view| Reading::share(view.value(name::WINDOW_FILLED), 0.8);
     Window Stream "window-explains" "the window in each shortest round trip is about the rate"
         |view| Reading::quotient(view.value(name::SEND_WINDOW).and_then(|window| view.ceiling(window)), 1.26).not();
@@ -226,7 +224,7 @@ facts! {
         |view| Reading::quotient(view.value(name::STALL_MAX), 1e8);
     Asked Any "rate-asked" "a rate was asked for"
         |view| Reading::setting(Some(is_asked(view)));
-    Asked Any "reaches-asked" "the rate, or most of the time, is what was asked for"
+    Asked Any "reaches-asked" "the rate, or most of the time, is as requested"
         |view| if let Some(pause) = view.workload.manner.think {
             Reading::share(view.value(name::RTT_MEAN).map(|mean| pause.0 as f64 / (pause.0 as f64 + mean)), MOST)
         } else if is_asked(view) {
@@ -282,7 +280,7 @@ facts! {
     Quota Any "throttled" "the control group is throttled in a tenth of its periods"
         // Where nobody throttles, nothing is counted.
         |view| Reading::share(view.value(name::THROTTLED_PERIODS), SOME);
-    Steal Any "stolen" "the hypervisor takes a twentieth of the CPUs' time"
+    Steal Any "steal" "the hypervisor takes a twentieth of the CPUs' time"
         |view| Reading::share(view.value(name::CPU_STEAL_SHARE), 0.05);
     Interrupts Any "interrupts-fill-cpu" "a CPU has no time but for packets"
         |view| Reading::share(view.value(name::CPU_INTERRUPT_SHARE_MOST), 0.95);
@@ -306,10 +304,10 @@ facts! {
     Split Exchange "rest-is-long" "what nothing explains is longer than a millisecond"
         |view| Reading::quotient(view.rest_part().zip(view.value(name::RTT_MEAN)).map(|(part, mean)| part * mean), 1e6);
     DelayedAcks Exchange "acks-wait" "the delayed-ACK timer fires for every third exchange"
-        |view| Reading::quotient(per_transaction(view, name::DELAYED_ACKS_SENT), EACH);
+        |view| Reading::quotient(per_transaction(view, name::DELAYED_ACKS_SENT), EACH_EXCHANGE);
     DelayedAcks Exchange "exchanges-stall" "every third exchange is longer by a delayed ACK"
-        |view| Reading::quotient(per_transaction(view, name::STALLED), EACH);
-    Losses Exchange "loses-exchanges" "segments are sent again for one exchange in ten"
+        |view| Reading::quotient(per_transaction(view, name::STALLED), EACH_EXCHANGE);
+    Losses Exchange "loses-exchanges" "segments are retransmitted for one exchange in ten"
         |view| Reading::quotient(per_transaction(view, name::RETRANSMITTED_BOTH), SOME);
     Losses Exchange "loses-often" "exchanges lose segments in a quarter of the readings"
         |view| Reading::share(view.value(name::LOSING), 0.25);

@@ -10,8 +10,10 @@ use super::reading::Reading;
 use super::setup::Setup;
 use crate::reduce::{Outcome, SCHEDULER_NS_MAX, Values, Way, name};
 
+/// Share of the time, or of what there is, from which on it is most of it.
+pub(crate) const MOST: f64 = 0.5;
 /// Of the formula of Mathis, Semke, Mahdavi and Ott (CCR 27(3), 1997).
-const MATHIS_CONSTANT: f64 = 1.22;
+pub(crate) const MATHIS_CONSTANT: f64 = 1.22;
 
 /// What one group of flows did in one trial.
 pub struct View<'v> {
