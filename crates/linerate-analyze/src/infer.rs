@@ -164,8 +164,13 @@ impl Inference {
     }
 
     /// Returns the limiters that are left standing where none is named, at most two, the likelier first: those of the first
-    /// causes, which facts that hold show, and none of which leads the other by as much as a name takes.
+    /// causes, which facts that hold show, and none of which leads the other by as much as a name takes. None where the first
+    /// cause is told as no limiter: what is behind it is less likely.
     pub fn standing(&self) -> Vec<Limiter> {
+        let first = self.ranked.first();
+        if first.is_none_or(|(cause, _)| CAUSES[*cause].limiter.is_none()) {
+            return Vec::new();
+        }
         let near = self
             .ranked
             .iter()
