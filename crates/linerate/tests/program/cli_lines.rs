@@ -263,6 +263,8 @@ fn documents_are_lines_of_a_file() {
 /// What is asked for is shown without asking for all details.
 #[test]
 fn a_profile_is_shown_where_it_is_asked_for() {
+    // Streams that fill CPUs, and after them a profile is given names before the server answers.
+    let _alone = crate::common::machine::alone();
     let server = Server::start(&[]);
     let host = server.host();
     let answer = |flags: &[&str]| {
