@@ -9,7 +9,6 @@ use std::time::Instant;
 use anyhow::{Context, bail, ensure};
 use linerate_analyze::single::{Shown, single};
 use linerate_model::run::Recording;
-use linerate_model::unit::Nanos;
 use linerate_truth::corpus::{self, Recorded, Truth};
 
 use super::place::Place;
@@ -124,12 +123,7 @@ fn truth_of(setup: &Setup) -> Truth {
 
 /// Returns the number that a recording was made for.
 fn number_of(recording: &Recording) -> Option<f64> {
-    let shown = Shown {
-        interval: Nanos(0),
-        all_flows: false,
-        sum_only: true,
-    };
-    single(recording, shown).summary.value
+    single(recording, Shown::RESULT_ALONE).summary.value
 }
 
 /// Measures a set-up on a quiet machine: again where others used it meanwhile.

@@ -11,7 +11,8 @@ use std::sync::Mutex;
 use std::thread;
 
 use anyhow::{Context, bail};
-use linerate_analyze::evidence::{self, Reading};
+use linerate_analyze::evidence::{FACTS, Reading};
+use linerate_analyze::infer::{Evidence, evidence_of};
 use linerate_truth::corpus::{self, Half, Recorded};
 
 /// What is said of one recording.
@@ -143,9 +144,9 @@ pub fn facts(folder: &Path) -> anyhow::Result<String> {
         let head = Verdict::of(recorded);
         let half = Half::of(&recorded.setup).name();
         let truth = recorded.truth.limiters.join(",");
-        let trials = evidence::readings(&recorded.recording);
-        let of_trial = |readings: &Vec<Reading>| {
-            let degrees = readings.iter().map(|reading| match reading {
+        let cells = evidence_of(&recorded.recording);
+        let of_trial = |trial: &Evidence| {
+            let degrees = trial.readings.iter().map(|reading| match reading {
                 Reading::Known(_) => format!("{:.3}", reading.degree().unwrap_or_default()),
                 Reading::Moot => String::new(),
                 Reading::Unread => "?".to_owned(),
@@ -155,13 +156,10 @@ pub fn facts(folder: &Path) -> anyhow::Result<String> {
                 degrees.collect::<Vec<_>>().join("\t")
             )
         };
-        trials
-            .iter()
-            .map(|(_, readings)| of_trial(readings))
-            .collect::<String>()
+        cells.iter().flatten().map(of_trial).collect::<String>()
     })?;
     lines.sort();
-    let names: Vec<&str> = evidence::FACTS.iter().map(|fact| fact.id).collect();
+    let names: Vec<&str> = FACTS.iter().map(|fact| fact.id).collect();
     let head = "half\tsetup\trun\tcause\tnamed\tstanding\tmark\tlimiters";
     Ok(format!("{head}\t{}\n{}", names.join("\t"), lines.concat()))
 }

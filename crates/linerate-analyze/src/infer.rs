@@ -262,20 +262,23 @@ pub fn candidates(trials: &[Evidence]) -> Vec<usize> {
     (0..CAUSES.len()).filter(may_be).collect()
 }
 
+/// Returns what was read of the facts with these names.
+fn read<'t>(trial: &'t Evidence, ids: &'t [&str]) -> impl Iterator<Item = Reading> + 't {
+    let places = ids.iter().filter_map(|id| evidence::place(id));
+    places.map(|fact| trial.readings[fact])
+}
+
 /// Whether a fact is known to hold that rules the cause out, or each of those that would show it is known not to.
 fn is_ruled_out(trial: &Evidence, cause: &Cause) -> bool {
-    let read = |id: &&str| evidence::place(id).map(|fact| trial.readings[fact]);
-    let mut excluded = cause.excluded_by.iter().filter_map(&read);
-    let mut shown = cause.shown_by.iter().filter_map(read);
-    excluded.any(Reading::holds) || shown.all(Reading::fails)
+    read(trial, cause.excluded_by).any(Reading::holds)
+        || read(trial, cause.shown_by).all(Reading::fails)
 }
 
 /// Whether a fact is known to hold that shows the cause, and all that rule it out are known not to.
 fn is_shown(trial: &Evidence, cause: &Cause) -> bool {
-    let read = |id: &&str| evidence::place(id).map(|fact| trial.readings[fact]);
-    let is_shown = cause.shown_by.iter().filter_map(&read).any(Reading::holds);
-    let mut excluded = cause.excluded_by.iter().filter_map(&read);
-    is_shown && !excluded.any(|reading| reading.holds() || reading == Reading::Unread)
+    let may_exclude = |reading: Reading| reading.holds() || reading == Reading::Unread;
+    read(trial, cause.shown_by).any(Reading::holds)
+        && !read(trial, cause.excluded_by).any(may_exclude)
 }
 
 /// Returns by how much the facts of a trial speak more for `cause` than for `other`, what was not read as if it spoke for that;
@@ -294,15 +297,6 @@ fn lead(trial: &Evidence, cause: usize, other: Option<usize>, weights: &Weights)
             }
         })
         .sum()
-}
-
-/// Returns what follows from the facts of each cell of a recording.
-pub fn of_recording(recording: &Recording, weights: Option<&Weights>) -> Vec<Inference> {
-    let weights = weights.unwrap_or_else(|| Weights::fitted());
-    evidence_of(recording)
-        .iter()
-        .map(|trials| Inference::of(trials, weights))
-        .collect()
 }
 
 /// Returns the facts of the trials of each cell of a recording.

@@ -137,7 +137,6 @@ pub mod watch;
 /// The first page: heading, what was asked, the hosts, what is missing.
 mod front;
 
-use linerate_model::Nanos;
 use linerate_model::analysis::{ANALYSIS_FORMAT, Analysis};
 use linerate_model::finding::Finding;
 use linerate_model::run::Recording;
@@ -172,12 +171,7 @@ pub fn open_experiments(reduced: &Reduced<'_>) -> Vec<String> {
 
 /// Returns what to do next after one measurement, as the terminal says it.
 fn next_of(recording: &Recording, dataset: &Dataset<'_>) -> Option<String> {
-    let shown = single::Shown {
-        interval: Nanos(0),
-        all_flows: false,
-        sum_only: true,
-    };
-    let single = || single::single(recording, shown);
+    let single = || single::single(recording, single::Shown::RESULT_ALONE);
     dataset.is_one_measurement().then(single)?.next
 }
 

@@ -3,7 +3,6 @@
 //! The probe waits where bulk waits, so its latency beside bulk less that alone is time in a queue – if bulk's own TCP
 //! sees the same wait. A scheduler makes both wait as well: what is no longer than it may take is nobody's queue.
 
-use linerate_model::Nanos;
 use linerate_model::finding::{Trust, TrustLevel};
 use linerate_model::run::{HostPart, HostRecord, Recording, TrialRecord};
 use linerate_model::unit::Unit;
@@ -321,11 +320,7 @@ fn difference(one: Option<f64>, other: Option<f64>) -> Option<f64> {
 /// Returns how far the worst of all measurements may be relied on, and why; `without` are the titles of those that have no
 /// latency.
 fn trust(views: &[View], without: &[&str]) -> (TrustLevel, Vec<String>) {
-    let shown = Shown {
-        interval: Nanos(0),
-        all_flows: false,
-        sum_only: true,
-    };
+    let shown = Shown::RESULT_ALONE;
     let mut trust = Trust {
         level: TrustLevel::Good,
         reasons: Vec::new(),

@@ -263,6 +263,15 @@ pub struct Shown {
     pub sum_only: bool,
 }
 
+impl Shown {
+    /// What a conclusion needs: no intervals, and no flows.
+    pub const RESULT_ALONE: Self = Self {
+        interval: Nanos(0),
+        all_flows: false,
+        sum_only: true,
+    };
+}
+
 impl Single<'_> {
     /// Returns what limits the number, with the finding that says so; our own generator is a caution.
     pub fn limiter(&self) -> Option<(Limiter, &Finding)> {
@@ -503,7 +512,12 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
         What::Limiter(limiter) => Some(limiter),
         _ => None,
     });
-    let standing = standing(&dataset);
+    let mut all = told.findings.iter().chain(&told.cautions);
+    let standing = if all.any(|found| matches!(found.what, What::Limiter(_))) {
+        Vec::new()
+    } else {
+        standing(&dataset)
+    };
     let evident = limiter.zip(&dataset.cells).next();
     let evident = evident.and_then(|(limiter, cell)| diagnose::evident(limiter, &dataset, cell));
     let has = |what: fn(&Reason) -> bool| {
@@ -534,7 +548,7 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
         together: Vec::new(),
         workload,
         trust: trust::trust(&dataset, &told),
-        standing: Vec::new(),
+        standing,
         next: None,
         findings: told.findings.into_iter().map(Found::finding).collect(),
         cautions: told.cautions.into_iter().map(Found::finding).collect(),
@@ -548,9 +562,6 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
             .collect(),
     };
     let limiter = single.limiter().map(|(limiter, _)| limiter);
-    if limiter.is_none() {
-        single.standing = standing;
-    }
     let separating = next::separating(&single.standing, &single.workload);
     let is_measured = single.trials.iter().any(|trial| trial.valid);
     let mut cautions = single.cautions.iter();

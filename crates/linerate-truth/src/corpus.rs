@@ -16,7 +16,6 @@ use linerate_model::metric::Metric;
 use linerate_model::run::{FlowOutcome, FlowRecord, Recording, RunDocument, TrialRecord};
 use linerate_model::sample::TrialSample;
 use linerate_model::samples::Samples;
-use linerate_model::unit::Nanos;
 use serde::{Deserialize, Serialize};
 
 /// What the name of a file of recordings ends with.
@@ -86,12 +85,7 @@ impl Half {
 impl Recorded {
     /// Returns the limiter that the program names first, if it names one.
     pub fn named(&self) -> Option<Limiter> {
-        let shown = Shown {
-            interval: Nanos(0),
-            all_flows: false,
-            sum_only: true,
-        };
-        let single = single(&self.recording, shown);
+        let single = single(&self.recording, Shown::RESULT_ALONE);
         single.limiter().map(|(limiter, _)| limiter)
     }
 }

@@ -3,12 +3,12 @@
 use linerate_model::flag::TrialFlag;
 
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::evidence::MATHIS_CONSTANT;
 pub(super) use crate::evidence::MOST;
 pub(super) use crate::evidence::setup::{
     Setup, auto_buffer, farthest_ns, hosts_of, pacing_algorithm,
 };
 pub(crate) use crate::evidence::setup::{shortest_ns, turns_per_s};
+use crate::evidence::{MATHIS_CONSTANT, lost};
 use crate::reduce::{
     Amount, Outcome, SCHEDULER_NS_MAX, Values, WORKER_SATURATED_SHARE, is_starved, name,
 };
@@ -324,15 +324,9 @@ pub(crate) fn needless(values: &impl Values) -> Option<String> {
     }
 }
 
-/// Segments that were lost: sent again, less those that had arrived; where none was sent again, none had.
+/// Segments that were lost, as an amount.
 pub(super) fn losses(values: &impl Values) -> Amount {
-    let again = values.value(name::RETRANSMITTED);
-    let needless = || values.value(name::SPURIOUS);
-    let lost = again.and_then(|again| {
-        let needless = if again > 0.0 { needless()? } else { 0.0 };
-        Some((again - needless).max(0.0))
-    });
-    lost.into()
+    lost(values).into()
 }
 
 /// Returns a sentence on what a congestion control that paces costs the sending ends of a stream, where they run one.

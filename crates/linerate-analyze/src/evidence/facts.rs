@@ -8,7 +8,7 @@ use linerate_model::wire::INITIAL_WINDOW_SEGMENTS;
 
 use super::reading::Reading;
 use super::row::{FactRow, Of, Source};
-use super::view::{MOST, View};
+use super::view::{MOST, View, lost};
 use crate::reduce::{SEGMENT_BYTES, Values, WORKER_SATURATED_SHARE, name};
 
 /// Nearly all of it.
@@ -125,7 +125,7 @@ facts! {
             .and(Reading::quotient(view.value(name::SHARED_VARIATION), 0.03).not());
 
     Losses Stream "loses" "segments are lost"
-        |view| Reading::count(view.lost(), EVENTS);
+        |view| Reading::count(lost(view), EVENTS);
     Losses Stream "loses-much" "one segment in a thousand is lost"
         |view| Reading::quotient(view.lost_share(), 1e-3);
     Losses Stream "loses-most" "one segment in fifty is lost"

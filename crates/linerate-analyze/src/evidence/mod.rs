@@ -15,14 +15,11 @@ pub(crate) mod setup;
 /// What facts are read from.
 mod view;
 
-use linerate_model::TrialId;
-use linerate_model::run::Recording;
-
 pub use facts::FACTS;
 pub use reading::Reading;
 pub use row::{FactRow, Source};
 pub use view::View;
-pub(crate) use view::{MATHIS_CONSTANT, MOST};
+pub(crate) use view::{MATHIS_CONSTANT, MOST, lost};
 
 use crate::dataset::{CellOutcomes, Dataset};
 use setup::Setup;
@@ -30,21 +27,6 @@ use setup::Setup;
 /// Returns the place of a fact in [`FACTS`].
 pub fn place(id: &str) -> Option<usize> {
     FACTS.iter().position(|fact| fact.id == id)
-}
-
-/// Returns the readings of all facts, in the order of [`FACTS`], of each trial of a recording.
-pub fn readings(recording: &Recording) -> Vec<(TrialId, Vec<Reading>)> {
-    let dataset = Dataset::new(recording);
-    let mut all = Vec::new();
-    for cell in &dataset.cells {
-        let failed = cell.of_invalid();
-        let cell = failed.as_ref().unwrap_or(cell);
-        for_each_view(&dataset, cell, |view| {
-            let readings = FACTS.iter().map(|fact| fact.read(view));
-            all.push((view.outcome.trial, readings.collect()));
-        });
-    }
-    all
 }
 
 /// Hands the view of each valid trial of `cell` to `act`.

@@ -79,6 +79,17 @@ impl Values for View<'_> {
     }
 }
 
+/// Returns the segments that were lost: sent again, less those that had arrived; where none was sent again, none had.
+pub(crate) fn lost(values: &impl Values) -> Option<f64> {
+    let again = values.value(name::RETRANSMITTED)?;
+    let needless = if again > 0.0 {
+        values.value(name::SPURIOUS)?
+    } else {
+        0.0
+    };
+    Some((again - needless).max(0.0))
+}
+
 impl<'v> View<'v> {
     pub(super) fn new(outcome: &'v Outcome, setup: &'v Setup, workload: &'v Workload) -> Self {
         Self {
@@ -159,21 +170,10 @@ impl View<'_> {
         Some(bytes * 8.0 * self.setup.turns_per_s? / self.rate()?)
     }
 
-    /// Returns the segments that were lost: sent again, less those that had arrived.
-    pub(super) fn lost(&self) -> Option<f64> {
-        let again = self.value(name::RETRANSMITTED)?;
-        let needless = if again > 0.0 {
-            self.value(name::SPURIOUS)?
-        } else {
-            0.0
-        };
-        Some((again - needless).max(0.0))
-    }
-
     /// Returns the share of the segments that was lost.
     pub(super) fn lost_share(&self) -> Option<f64> {
         let sent = self.value(name::SEGMENTS_SENT).filter(|sent| *sent > 0.0)?;
-        Some(self.lost()? / sent)
+        Some(lost(self)? / sent)
     }
 
     /// Returns the rate that so much loss allows, over that which there is.
