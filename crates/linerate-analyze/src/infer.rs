@@ -184,6 +184,25 @@ impl Inference {
         limiters
     }
 
+    /// Whether facts show a cause that is likelier, and by far, than all that would be told as a limiter that `is_it`. Not
+    /// where the catalogue has none that is told so of such traffic.
+    pub(crate) fn refutes(&self, is_it: impl Fn(Limiter) -> bool) -> bool {
+        let is_told = |cause: &Cause| cause.limiter.is_some_and(&is_it);
+        let Some(first) = self.ranked.first().map(|(cause, _)| *cause) else {
+            return false;
+        };
+        let of_first = &CAUSES[first];
+        let shares_traffic = |cause: &&Cause| cause.of.iter().any(|of| of_first.of.contains(of));
+        let mut near = self
+            .ranked
+            .iter()
+            .filter(|(_, behind)| *behind < STANDING_BEHIND_MAX);
+        self.shown.contains(&first)
+            && of_first.limiter.is_some()
+            && CAUSES.iter().filter(shares_traffic).any(is_told)
+            && !near.any(|(cause, _)| is_told(&CAUSES[*cause]))
+    }
+
     /// Returns what follows from the facts of a cell, as far as they are read of its trials that may be averaged.
     pub(crate) fn of_cell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Self {
         let mut trials = Vec::new();

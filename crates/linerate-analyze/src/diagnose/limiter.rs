@@ -71,6 +71,10 @@ pub(super) fn first(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Ve
         (verdict, Some(Limiter::Pacing)) | (verdict @ Some(_), Some(Limiter::RoundTrip)) => verdict,
         (Some(verdict), Some(limiter)) if !is_same(verdict.limiter, limiter) => None,
         (None, Some(limiter)) => say::verdict(dataset, cell, limiter, &inference),
+        // Where facts leave others standing, and not what the rule says, nobody knows.
+        (Some(verdict), None) if inference.refutes(|limiter| is_same(verdict.limiter, limiter)) => {
+            None
+        }
         (verdict, _) => verdict,
     }
 }
