@@ -17,7 +17,7 @@ use linerate_model::run::Recording;
 
 use crate::causes::{CAUSES, Cause, Traffic};
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::evidence::{self, FACTS, Reading};
+use crate::evidence::{self, FACTS, Reading, Source};
 
 /// By how much the named cause leads the next that would be told in another way: with less, more than one in fifty names of
 /// the held-out half were wrong, and with a half more a fifth of what could be named was not (`bench corpus fit`).
@@ -122,7 +122,15 @@ impl Inference {
 
     /// Returns the same where a name takes another lead.
     pub fn with_lead(trials: &[Evidence], weights: &Weights, lead_min: f64) -> Self {
-        let candidates = candidates(trials);
+        Self::among(candidates(trials), trials, weights, lead_min)
+    }
+
+    fn among(
+        candidates: Vec<usize>,
+        trials: &[Evidence],
+        weights: &Weights,
+        lead_min: f64,
+    ) -> Self {
         let score = |cause: usize| {
             let scores = trials.iter().map(|trial| lead(trial, cause, None, weights));
             scores.sum::<f64>() / trials.len().max(1) as f64
@@ -208,6 +216,31 @@ impl Inference {
         let mut trials = Vec::new();
         evidence::for_each_view(dataset, cell, |view| trials.push(Evidence::of(view)));
         Self::of(&trials, Weights::fitted())
+    }
+
+    /// Returns the same where it is known to be one of some limiters, and what `moot` facts are read from is not there.
+    pub(crate) fn of_cell_among(
+        dataset: &Dataset<'_>,
+        cell: &CellOutcomes<'_>,
+        limiters: &[Limiter],
+        moot: &[Source],
+    ) -> Self {
+        let mut trials = Vec::new();
+        evidence::for_each_view(dataset, cell, |view| trials.push(Evidence::of(view)));
+        let readings = trials
+            .iter_mut()
+            .flat_map(|trial| trial.readings.iter_mut().zip(FACTS));
+        for (reading, _) in readings.filter(|(_, fact)| moot.contains(&fact.source)) {
+            *reading = Reading::Moot;
+        }
+        let mut may_be = candidates(&trials);
+        let is_one = |cause: &usize| {
+            CAUSES[*cause]
+                .limiter
+                .is_some_and(|limiter| limiters.contains(&limiter))
+        };
+        may_be.retain(is_one);
+        Self::among(may_be, &trials, Weights::fitted(), LEAD_MIN)
     }
 }
 

@@ -62,6 +62,9 @@ pub mod evidence;
 /// What may hold a number: a catalogue.
 pub mod causes;
 
+/// What a sender's time went to.
+pub mod clocks;
+
 /// From facts to causes.
 pub mod infer;
 

@@ -21,6 +21,8 @@ pub mod links;
 pub mod pages;
 /// Its programs.
 pub mod programs;
+/// What holds the connections of a service.
+pub mod service;
 /// Its TCP connections.
 pub mod sockets;
 

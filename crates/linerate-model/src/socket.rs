@@ -244,6 +244,31 @@ pub struct TcpInfo {
     pub rwnd_limited_us: u64,
     /// tcpi_sndbuf_limited: held by the send buffer, in microseconds.
     pub sndbuf_limited_us: u64,
+    /// What agents did not read before.
+    #[serde(default)]
+    pub more: Option<TcpMore>,
+}
+
+/// What else TCP knows of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TcpMore {
+    /// tcpi_options: what the handshake agreed on (TCPI_OPT_SACK and others).
+    pub options: u8,
+    /// tcpi_delivery_rate_app_limited: whether the last rate was what the program wrote.
+    pub is_app_limited: bool,
+    /// tcpi_delivered: segments that arrived; wraps at 2³².
+    pub delivered: u32,
+    /// tcpi_delivered_ce: those of them whose ACKs echo a congestion mark; wraps at 2³².
+    pub delivered_ce: u32,
+    /// tcpi_bytes_retrans: payload that was retransmitted.
+    pub bytes_retrans: u64,
+    /// tcpi_dsack_dups: segments that the peer got twice; wraps at 2³².
+    pub dsack_dups: u32,
+    /// tcpi_reord_seen: times that segments came in another order; wraps at 2³².
+    pub reord_seen: u32,
+    /// tcpi_total_rto: times that the retransmission timer fired; absent before Linux 6.7.
+    pub timeouts: Option<u16>,
 }
 
 /// One socket at one instant.

@@ -55,6 +55,7 @@ fn main() -> ExitCode {
         Command::Report(args) => cmd::report::report(&args),
         Command::Compare(args) => cmd::compare::compare(&args),
         Command::Capacity(args) => cmd::capacity::capacity(&args),
+        Command::Explain(args) => cmd::explain::explain(&args),
         Command::Schema(args) => cmd::schema::schema(&args),
         Command::Fleet(args) => cmd::fleet::fleet(&args),
         Command::Trace(args) => cmd::trace::trace(&args),

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use linerate_model::socket::{
-    CongestionName, Protocol, SocketMemory, SocketRow, SocketState, TcpInfo,
+    CongestionName, Protocol, SocketMemory, SocketRow, SocketState, TcpInfo, TcpMore,
 };
 
 use crate::attributes::each_attribute;
@@ -149,6 +149,16 @@ fn tcp_info(value: &[u8]) -> TcpInfo {
         busy_us: large(168),
         rwnd_limited_us: large(176),
         sndbuf_limited_us: large(184),
+        more: Some(TcpMore {
+            options: value.get(5).copied().unwrap_or(0),
+            is_app_limited: value.get(7).is_some_and(|bits| bits & 1 == 1),
+            delivered: small(192),
+            delivered_ce: small(196),
+            bytes_retrans: large(208),
+            dsack_dups: small(216),
+            reord_seen: small(220),
+            timeouts: u32_at(value, 240).map(|both| (both & 0xffff) as u16),
+        }),
         bytes_sent: large(200),
         snd_wnd_bytes: small(228),
         rcv_wnd_bytes: small(232),

@@ -11,6 +11,8 @@ use linerate_model::network::Network;
 use linerate_model::probe::SampleRate;
 use linerate_model::{BitsPerSec, Bytes, Nanos};
 
+/// `linerate explain`.
+mod explain;
 /// `linerate fleet`.
 mod fleet;
 /// Flags of the catalogue of parameters, as they were typed.
@@ -32,6 +34,7 @@ mod trace;
 /// `linerate watch`.
 mod watch;
 
+pub use explain::ExplainArgs;
 pub use fleet::{
     FleetCheckArgs, FleetCommand, FleetCommandArgs, FleetFileArgs, FleetRunArgs, FleetSbatchArgs,
 };
@@ -88,6 +91,8 @@ pub enum Command {
     Capacity(CapacityArgs),
     /// Measure between many hosts: all to one, pairs, permutations, each with each
     Fleet(FleetCommandArgs),
+    /// Say what holds a number: of a stored run, of captures, or of a service that is not ours
+    Explain(ExplainArgs),
     /// Explain TCP from captures: pcap, pcapng
     Trace(TraceArgs),
     /// Create, use and remove a network of virtual hosts on this machine

@@ -1,6 +1,6 @@
 //! `linerate trace` as typed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use linerate_model::{Bytes, Nanos};
@@ -58,6 +58,30 @@ pub enum TraceFormat {
 }
 
 impl TraceArgs {
+    /// Returns what asks to explain one file, or a bundle's captures, as text.
+    pub fn of(path: &Path) -> Self {
+        Self {
+            files: vec![path.to_owned()],
+            flow: Vec::new(),
+            top: None,
+            format: TraceFormat::Text,
+            out: None,
+            json: false,
+            compare: false,
+            html: None,
+            csv: None,
+            parquet: None,
+            live: LiveArgs {
+                interface: None,
+                time: None,
+                snap: None,
+                ring: None,
+                write: None,
+                anonymous: false,
+            },
+        }
+    }
+
     /// Returns the format that was asked for.
     pub fn wanted(&self) -> TraceFormat {
         if self.json {

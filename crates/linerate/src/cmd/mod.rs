@@ -6,6 +6,8 @@ pub mod capacity;
 pub mod compare;
 /// `linerate completions`.
 pub mod completions;
+/// `linerate explain`.
+pub mod explain;
 /// `linerate fleet`.
 pub mod fleet;
 /// The file of a fleet.

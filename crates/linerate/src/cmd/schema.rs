@@ -56,6 +56,11 @@ const DOCUMENTS: &[Document] = &[
         schema: || written::<super::watch::WatchLine<'static>>(),
     },
     Document {
+        name: "linerate.explain",
+        printed_by: "linerate explain --port N -J",
+        schema: || written::<linerate_analyze::watch::service::Explained>(),
+    },
+    Document {
         name: "linerate.error",
         printed_by: "a command with -J that fails",
         schema: || written::<crate::term::failure::ErrorDocument<'static>>(),

@@ -187,7 +187,7 @@ fn stream(host: &Watching, count: Option<u64>, first: Observation, stop: &Atomic
 }
 
 /// Sleeps until `due`; returns whether nobody asked for an end before.
-fn sleep_until(due: Instant, stop: &AtomicBool) -> bool {
+pub(super) fn sleep_until(due: Instant, stop: &AtomicBool) -> bool {
     loop {
         let left = due.saturating_duration_since(Instant::now());
         match stop.load(Ordering::Relaxed) {

@@ -15,6 +15,8 @@ use crate::exit::Failure;
 
 /// What traffic costs.
 pub mod capacity;
+/// What holds a number.
+pub mod explained;
 /// Failures for programs.
 pub mod failure;
 /// A fleet that was asked who it is.
