@@ -128,6 +128,12 @@ pub mod condition;
 /// Whether repeated measurements determine a result.
 pub mod precision;
 
+/// What one change after another says of what limits a measurement.
+pub mod proof;
+
+/// What a run changes to prove what limits it.
+pub mod prove;
+
 /// Experiments whose levels follow from what was measured of others.
 pub mod adaptive;
 
@@ -189,6 +195,7 @@ pub fn analyze_reduced(reduced: &Reduced<'_>, published: bool) -> Analysis {
     let recording = reduced.recording();
     let mut dataset = Dataset::of(recording, reduced.spread_outcomes().to_vec());
     dataset.published = published;
+    dataset.proofs = reduced.proofs();
     if let Some(step) = reduced.step() {
         dataset.step = Some(step);
         dataset.together = reduce::together(reduced.recorded(), |id| {

@@ -1,10 +1,11 @@
 //! What to do next about one measurement where no limiter is known, in one line: flags to repeat it with, or where
 //! to look. Nothing of it was measured to help; a study's recommendations are.
 
+use linerate_model::experiment::Effect;
 use linerate_model::limiter::Limiter;
 use linerate_model::workload::Workload;
 
-use crate::causes::toggle::{Effect, Toggle};
+use crate::causes::toggle::Toggle;
 
 /// Returns what decides between two limiters that are left standing, and how.
 pub(crate) fn separating(standing: &[Limiter], workload: &Workload) -> Option<String> {

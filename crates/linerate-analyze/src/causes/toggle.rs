@@ -3,9 +3,30 @@
 //! The table is what a limiter is, said of the change before anybody makes it: twice as many flows have twice the windows, and
 //! the same path. A dash is what nobody can say: more flows beside other programs have more of the CPUs, or not.
 
+use linerate_model::Bytes;
+use linerate_model::experiment::{AUTO, Effect, Factor, Level};
+use linerate_model::host::Snapshot;
 use linerate_model::limiter::Limiter;
 use linerate_model::manner::{ReceiveBy, Transport};
+use linerate_model::run::HostRecord;
 use linerate_model::workload::{FLOWS_MAX, Workload};
+
+/// A socket buffer that is larger than what most paths ask for, and a segment that is smaller than what they carry.
+const BUFFER: Bytes = Bytes(4 << 20);
+const SEGMENT_BYTES: u32 = 1208;
+/// The congestion control that is tried in place of those that take loss for a full path.
+const OTHER_CONGESTION: &str = "bbr";
+
+/// A change of one run as a program makes it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// What changes.
+    pub factor: Factor,
+    /// What it is, and what it becomes.
+    pub levels: [Level; 2],
+    /// The traffic after it.
+    pub workload: Workload,
+}
 
 /// A change of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,15 +45,6 @@ pub enum Toggle {
     Discard,
     /// Small segments.
     Segments,
-}
-
-/// What a change does to the number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effect {
-    /// It grows, by as much as nothing else holds it.
-    Grows,
-    /// It stays.
-    Stays,
 }
 
 use Effect::{Grows, Stays};
@@ -164,12 +176,12 @@ impl Toggle {
             Flows => (more <= FLOWS_MAX).then(|| format!("-P {more}")),
             Buffers if !is_tcp => None,
             Buffers if workload.options.socket_buffer.is_some() => Some("no -w".to_owned()),
-            Buffers => Some("-w 4M".to_owned()),
+            Buffers => Some(format!("-w {}M", BUFFER.0 >> 20)),
             Congestion if !is_tcp => None,
-            Congestion if workload.options.congestion.as_deref() == Some("bbr") => {
+            Congestion if workload.options.congestion.as_deref() == Some(OTHER_CONGESTION) => {
                 Some("-C cubic".to_owned())
             }
-            Congestion => Some("-C bbr".to_owned()),
+            Congestion => Some(format!("-C {OTHER_CONGESTION}")),
             NoDelay => (is_tcp && workload.options.nagle != Some(false)).then(|| "-N".to_owned()),
             Unpaced => {
                 let is_paced =
@@ -178,8 +190,97 @@ impl Toggle {
             }
             Discard => (is_tcp && is_stream && workload.manner.receive == ReceiveBy::Copy)
                 .then(|| "--rx discard".to_owned()),
-            Segments => is_tcp.then(|| "-M 1208".to_owned()),
+            Segments => is_tcp.then(|| format!("-M {SEGMENT_BYTES}")),
         }
+    }
+
+    /// Returns what it changes.
+    pub fn factor(self) -> Factor {
+        match self {
+            Flows => Factor::Connections,
+            Buffers => Factor::SocketBuffer,
+            Congestion => Factor::Congestion,
+            NoDelay => Factor::Nagle,
+            Unpaced => Factor::Rate,
+            Discard => Factor::Receive,
+            Segments => Factor::MssBytes,
+        }
+    }
+
+    /// Returns the one that changes `factor`.
+    pub fn of(factor: Factor) -> Option<Self> {
+        Self::ALL.into_iter().find(|toggle| toggle.factor() == factor)
+    }
+
+    /// Returns whether a number that stays refutes the limiters that it would have raised: another congestion control may stop
+    /// where the first did.
+    pub fn refutes(self) -> bool {
+        self != Congestion
+    }
+
+    /// Returns the change of `workload` between `hosts`, where it can be made there and is one.
+    pub fn change(self, workload: &Workload, hosts: &[HostRecord]) -> Option<Change> {
+        self.flags(workload)?;
+        let mut changed = workload.clone();
+        let auto = || Level::Word(AUTO.to_owned());
+        let levels = match self {
+            Flows => {
+                changed.connections *= 2;
+                [workload, &changed].map(|it| Level::Count(it.connections.into()))
+            }
+            Buffers => {
+                let own = workload.options.socket_buffer;
+                changed.options.socket_buffer = match own {
+                    Some(_) => None,
+                    None => Some(larger_buffer(hosts)?),
+                };
+                [own, changed.options.socket_buffer].map(|it| it.map_or_else(auto, Level::Size))
+            }
+            Congestion => {
+                let own = match &workload.options.congestion {
+                    Some(own) => own.clone(),
+                    None => same_text(hosts, "sysctl.net.ipv4.tcp_congestion_control")?.to_owned(),
+                };
+                let has = |host: &HostRecord| {
+                    let name = "sysctl.net.ipv4.tcp_available_congestion_control";
+                    let names = host.snapshot.text(name).unwrap_or_default();
+                    names.split_whitespace().any(|it| it == OTHER_CONGESTION)
+                };
+                if own == OTHER_CONGESTION || !hosts.iter().all(has) {
+                    return None;
+                }
+                changed.options.congestion = Some(OTHER_CONGESTION.to_owned());
+                [own, OTHER_CONGESTION.to_owned()].map(Level::Word)
+            }
+            NoDelay => {
+                changed.options.nagle = Some(false);
+                [true, false].map(Level::Switch)
+            }
+            Unpaced => {
+                let own = workload.manner.rate_bps.or(workload.options.pacing_bps)?;
+                (changed.manner.rate_bps, changed.options.pacing_bps) = (None, None);
+                [Level::Rate(own), auto()]
+            }
+            Discard => {
+                changed.manner.receive = ReceiveBy::Discard;
+                ["copy", "discard"].map(|word| Level::Word(word.to_owned()))
+            }
+            Segments => {
+                let own = workload.options.mss_bytes;
+                if own.is_some_and(|own| own <= SEGMENT_BYTES) {
+                    return None;
+                }
+                changed.options.mss_bytes = Some(SEGMENT_BYTES);
+                let size = |bytes: u32| Level::Size(Bytes(bytes.into()));
+                [own.map_or_else(auto, size), size(SEGMENT_BYTES)]
+            }
+        };
+        changed.check().ok()?;
+        Some(Change {
+            factor: self.factor(),
+            levels,
+            workload: changed,
+        })
     }
 
     /// Returns the first that `workload` may be changed by and that does different things to a number held by `one` and by
@@ -195,6 +296,35 @@ impl Toggle {
             Some((toggle.flags(workload)?, effects))
         })
     }
+}
+
+/// Returns a socket buffer that all hosts grant and that is larger than what they grow theirs to: of an option the kernel takes
+/// the double (socket(7)), up to that of a maximum.
+fn larger_buffer(hosts: &[HostRecord]) -> Option<Bytes> {
+    let of_host = |snapshot: &Snapshot| {
+        let most = |name: &str| snapshot.number(&format!("sysctl.net.core.{name}"));
+        let grown = |name: &str| {
+            let text = snapshot.text(&format!("sysctl.net.ipv4.{name}"))?;
+            text.split_whitespace().nth(2)?.parse::<f64>().ok()
+        };
+        let grown = grown("tcp_rmem")?.max(grown("tcp_wmem")?);
+        Some((most("rmem_max")?.min(most("wmem_max")?), grown))
+    };
+    let mut bytes = BUFFER.0 as f64;
+    let all: Option<Vec<(f64, f64)>> = hosts.iter().map(|it| of_host(&it.snapshot)).collect();
+    let all = all?;
+    for (granted, _) in &all {
+        bytes = bytes.min(*granted);
+    }
+    let is_larger = all.iter().all(|(_, grown)| 2.0 * bytes > *grown);
+    (is_larger && !all.is_empty()).then_some(Bytes(bytes as u64))
+}
+
+/// Returns the text that all hosts have of a fact.
+fn same_text<'h>(hosts: &'h [HostRecord], name: &str) -> Option<&'h str> {
+    let mut texts = hosts.iter().map(|host| host.snapshot.text(name));
+    let first = texts.next()??;
+    texts.all(|other| other == Some(first)).then_some(first)
 }
 
 #[cfg(test)]

@@ -1,0 +1,363 @@
+//! What one change after another says of what limits a measurement: the setting as it is against a change, in turns.
+//!
+//! 1. The number grew where the interval of the ratio is wholly above what is the same to a user ([`Margins`]), it stayed where
+//!    the interval is wholly within that, and else it is not decided.
+//! 2. Who predicted that it stays is refuted where it grew, and who predicted growth where it stayed.
+//! 3. A limiter is proven where it alone is left and what it predicted happened: either growth, or that the number stays while
+//!    all others that were left predicted growth. Where nothing else was left from the start, a number that stays proves nothing:
+//!    the limiter is not refuted.
+//!
+//! [`Margins`]: linerate_model::margin::Margins
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use linerate_model::TrialId;
+use linerate_model::experiment::{Effect, Experiment, Factor, Level, Prediction};
+use linerate_model::finding::{CONFIDENCE, Estimate};
+use linerate_model::limiter::Limiter;
+use linerate_model::number;
+use linerate_model::plan::Plan;
+use linerate_model::response::describe;
+use linerate_model::run::Recording;
+use linerate_model::samples::Samples;
+use linerate_model::unit::Unit;
+use serde::Serialize;
+
+use crate::causes::toggle::Toggle;
+use crate::compare::interval::{deviation, mean, student};
+use crate::reduce::Outcome;
+
+/// Most blocks of one change: each is a look at the same numbers, and the error of all looks together is that of one interval.
+pub(crate) const BLOCKS_MAX: u32 = 3;
+
+/// What a change did to the number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Observed {
+    /// It grew.
+    Grew,
+    /// It stayed, within what is the same to a user.
+    Stayed,
+    /// It fell.
+    Fell,
+    /// The interval leaves it open.
+    Open,
+}
+
+/// What follows from a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// One limiter is left, and what it predicted happened.
+    Proven,
+    /// No limiter is left.
+    Refuted,
+    /// What the limiter predicted happened, and nothing else was left that predicted something else.
+    NotRefuted,
+    /// It leaves open what limits the number.
+    NotDecided,
+}
+
+/// One change, and what it did.
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Proof {
+    /// The experiment.
+    pub experiment: String,
+    /// What was changed: `socket_buffer`.
+    pub factor: Factor,
+    /// What that is called.
+    pub title: String,
+    /// The setting as it is.
+    pub from: String,
+    /// The changed one.
+    pub to: String,
+    /// The response: `throughput_bps`.
+    pub response: String,
+    /// Its mean as it is; `null` where no trial was valid.
+    pub before: Option<f64>,
+    /// Its mean with the change.
+    pub after: Option<f64>,
+    /// The second over the first, with an interval that holds after every look.
+    pub ratio: Option<Estimate>,
+    /// What was predicted before.
+    pub predicted: Vec<Prediction>,
+    /// What happened.
+    pub observed: Observed,
+    /// The limiters that this refutes.
+    pub refuted: Vec<Limiter>,
+    /// What follows.
+    pub verdict: Verdict,
+    /// The limiter that is proven, refuted or not refuted.
+    pub limiter: Option<Limiter>,
+}
+
+/// All changes of a run, in their order.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Proofs {
+    /// Each.
+    pub all: Vec<Proof>,
+}
+
+impl Proofs {
+    /// Returns the change that decided, if one did.
+    pub fn deciding(&self) -> Option<&Proof> {
+        let is_proven = |proof: &&Proof| proof.verdict == Verdict::Proven;
+        self.all.iter().find(is_proven)
+    }
+
+    /// Returns whether `limiter` is refuted.
+    pub fn refutes(&self, limiter: Limiter) -> bool {
+        self.all.iter().any(|proof| proof.refuted.contains(&limiter))
+    }
+
+    /// Returns the change that refuted `limiter`.
+    pub fn against(&self, limiter: Limiter) -> Option<&Proof> {
+        self.all.iter().find(|proof| proof.refuted.contains(&limiter))
+    }
+}
+
+impl Proof {
+    /// Returns what was changed, without its effect: `socket buffer 64 KiB → auto`.
+    pub fn change(&self) -> String {
+        format!("{} {} → {}", self.title, self.from, self.to)
+    }
+
+    /// Returns what the change did: `105 → 938 Mbit/s (×8.9, 8.7–9.1)`.
+    pub fn effect(&self) -> String {
+        let unit = describe(&self.response).unit;
+        let (Some(before), Some(after)) = (self.before, self.after) else {
+            return "not measured: no trial of it is valid".to_owned();
+        };
+        let ratio = self.ratio.map_or_else(String::new, |ratio| {
+            let digits = |value: f64| number::display(value, Unit::Ratio);
+            let ends = ratio.low.zip(ratio.high);
+            let ends = ends.map_or_else(String::new, |(low, high)| {
+                format!(", {}–{}", digits(low), digits(high))
+            });
+            format!(" (×{}{ends})", digits(ratio.value))
+        });
+        format!("{} → {}{ratio}", unit.display(before), unit.display(after))
+    }
+
+    /// Returns what follows, in words: `proven: the receive window`.
+    pub fn outcome(&self) -> String {
+        let of = |word: &str| match self.limiter {
+            Some(limiter) => format!("{word}: {}", limiter.title()),
+            None => word.to_owned(),
+        };
+        match self.verdict {
+            Verdict::Proven => of("proven"),
+            Verdict::Refuted => of("refuted"),
+            Verdict::NotRefuted => of("not refuted"),
+            Verdict::NotDecided if self.refuted.is_empty() => "not decided".to_owned(),
+            Verdict::NotDecided => {
+                let titles = self.refuted.iter().map(|limiter| limiter.title());
+                format!(
+                    "not decided, but refuted: {}",
+                    titles.collect::<Vec<_>>().join(", ")
+                )
+            }
+        }
+    }
+
+    /// Returns all of it in one line.
+    pub fn line(&self) -> String {
+        format!("{}: {}: {}", self.change(), self.effect(), self.outcome())
+    }
+}
+
+/// Returns whether a run proves something.
+pub fn is_proving(plan: &Plan) -> bool {
+    plan.experiments.iter().any(Experiment::is_proof)
+}
+
+/// Returns the recording of what was measured, without what proves what limits it.
+pub fn measured(recording: &Recording) -> Cow<'_, Recording> {
+    if is_proving(&recording.document.plan) {
+        Cow::Owned(part(recording, |experiment| !experiment.is_proof()))
+    } else {
+        Cow::Borrowed(recording)
+    }
+}
+
+/// Returns the recording of what proves.
+pub(crate) fn proving(recording: &Recording) -> Recording {
+    part(recording, Experiment::is_proof)
+}
+
+/// Returns the part of a recording that is of these experiments.
+fn part(recording: &Recording, is_in: impl Fn(&Experiment) -> bool) -> Recording {
+    let mut document = recording.document.clone();
+    let plan = &mut document.plan;
+    plan.experiments.retain(is_in);
+    let names: BTreeSet<String> = plan.experiments.iter().map(|it| it.name.clone()).collect();
+    plan.trials.retain(|it| names.contains(&it.experiment));
+    plan.optional.retain(|it| names.contains(&it.experiment));
+    let own: BTreeSet<TrialId> = plan.trials.iter().map(|trial| trial.id).collect();
+    plan.repeats.retain(|repeat| own.contains(&repeat.trial));
+    let is_own = |trial: TrialId| own.contains(&trial);
+    let mut samples = Samples::default();
+    for trial in &own {
+        samples.append(recording.samples.copied(*trial));
+    }
+    let mut recording = Recording {
+        document,
+        trials: recording.trials.clone(),
+        flows: recording.flows.clone(),
+        samples,
+        profiles: recording.profiles.clone(),
+        captures: recording.captures.clone(),
+        events: recording.events.clone(),
+        damage: recording.damage.clone(),
+    };
+    recording.trials.retain(|it| is_own(it.trial));
+    recording.flows.retain(|it| is_own(it.trial));
+    recording.profiles.retain(|it| is_own(it.trial));
+    recording.captures.retain(|it| is_own(it.trial));
+    recording
+}
+
+/// Returns what the changes of a plan did, from the outcomes of its trials.
+pub(crate) fn proofs_of(plan: &Plan, outcomes: &[Outcome]) -> Proofs {
+    let mut all: Vec<Proof> = Vec::new();
+    let experiments = plan.experiments.iter().filter(|it| it.is_proof());
+    for experiment in experiments {
+        let refuted: BTreeSet<Limiter> =
+            all.iter().flat_map(|proof| proof.refuted.clone()).collect();
+        all.extend(proof(experiment, outcomes, &refuted, plan.margins.rate));
+    }
+    Proofs { all }
+}
+
+fn proof(
+    experiment: &Experiment,
+    outcomes: &[Outcome],
+    before: &BTreeSet<Limiter>,
+    margin: f64,
+) -> Option<Proof> {
+    let (factor, levels) = experiment.factors.first()?;
+    let [from, to] = levels.as_slice() else {
+        return None;
+    };
+    let response = experiment.response.as_str();
+    let values = |level: &Level| -> Vec<f64> {
+        let own = outcomes.iter().filter(|outcome| {
+            outcome.experiment == experiment.name
+                && outcome.is_valid()
+                && outcome.cell.get(factor) == Some(level)
+        });
+        own.filter_map(|outcome| outcome.value(response)).collect()
+    };
+    let sides = [from, to].map(values);
+    let ratio = ratio(&sides[0], &sides[1]);
+    let observed = ratio.map_or(Observed::Open, |ratio| observed(&ratio, margin));
+    let left = experiment.predicted.iter();
+    let left: Vec<Prediction> = left
+        .filter(|it| !before.contains(&it.limiter))
+        .copied()
+        .collect();
+    let refutes = Toggle::of(*factor).is_some_and(Toggle::refutes);
+    let refuted: Vec<Limiter> = left
+        .iter()
+        .filter(|it| contradicts(observed, it.effect, refutes))
+        .map(|it| it.limiter)
+        .collect();
+    let (verdict, limiter) = verdict(&left, &refuted, observed, experiment.predicted.len());
+    let mean_of = |values: &[f64]| (!values.is_empty()).then(|| mean(values));
+    Some(Proof {
+        experiment: experiment.name.clone(),
+        factor: *factor,
+        title: factor.title().into_owned(),
+        from: from.to_string(),
+        to: to.to_string(),
+        response: response.to_owned(),
+        before: mean_of(&sides[0]),
+        after: mean_of(&sides[1]),
+        ratio,
+        predicted: experiment.predicted.clone(),
+        observed,
+        refuted,
+        verdict,
+        limiter,
+    })
+}
+
+/// Whether what happened cannot be where the number is held by who predicted `effect`.
+pub(crate) fn contradicts(observed: Observed, effect: Option<Effect>, refutes: bool) -> bool {
+    match (observed, effect) {
+        (Observed::Grew, Some(Effect::Stays)) => true,
+        // What makes a number fall may hide what would have raised it.
+        (Observed::Stayed, Some(Effect::Grows)) => refutes,
+        _ => false,
+    }
+}
+
+fn verdict(
+    left: &[Prediction],
+    refuted: &[Limiter],
+    observed: Observed,
+    suspects: usize,
+) -> (Verdict, Option<Limiter>) {
+    let mut standing = left.iter().filter(|it| !refuted.contains(&it.limiter));
+    let (first, others) = (standing.next(), standing.count());
+    match (observed, first) {
+        (Observed::Open | Observed::Fell, _) => (Verdict::NotDecided, None),
+        // The one that was named or that is likelier.
+        (_, None) => (Verdict::Refuted, left.first().map(|it| it.limiter)),
+        _ if others > 0 => (Verdict::NotDecided, None),
+        (Observed::Grew, Some(own)) if own.effect == Some(Effect::Grows) => {
+            (Verdict::Proven, Some(own.limiter))
+        }
+        (Observed::Stayed, Some(own)) if own.effect == Some(Effect::Stays) => {
+            let verdict = match suspects {
+                1 => Verdict::NotRefuted,
+                _ => Verdict::Proven,
+            };
+            (verdict, Some(own.limiter))
+        }
+        _ => (Verdict::NotDecided, None),
+    }
+}
+
+/// Returns the ratio of the means of `after` and `before` with its interval: of logarithms, whose variances may differ (Welch,
+/// "The generalization of Student's problem when several different population variances are involved", Biometrika 34, 1947),
+/// at an error that is shared by all looks.
+fn ratio(before: &[f64], after: &[f64]) -> Option<Estimate> {
+    if before.len() < 2 || after.len() < 2 || before.iter().chain(after).any(|it| *it <= 0.0) {
+        return None;
+    }
+    let logs = |values: &[f64]| values.iter().map(|it| it.ln()).collect::<Vec<f64>>();
+    let (before, after) = (logs(before), logs(after));
+    let square = |logs: &[f64]| deviation(logs).powi(2) / logs.len() as f64;
+    let parts = [&before, &after].map(|logs| (square(logs), logs.len() as f64 - 1.0));
+    let whole: f64 = parts.iter().map(|(square, _)| square).sum();
+    let each: f64 = parts.iter().map(|(square, free)| square * square / free).sum();
+    let freedom = if each > 0.0 { whole * whole / each } else { 1.0 };
+    let share = 1.0 - (1.0 - CONFIDENCE) / f64::from(2 * BLOCKS_MAX);
+    let half = student(freedom, share) * whole.sqrt();
+    let log = mean(&after) - mean(&before);
+    Some(Estimate {
+        value: log.exp(),
+        low: Some((log - half).exp()),
+        high: Some((log + half).exp()),
+        confidence: CONFIDENCE,
+        n: before.len().min(after.len()) as u32,
+        unit: Unit::Ratio,
+    })
+}
+
+fn observed(ratio: &Estimate, margin: f64) -> Observed {
+    let (low, high) = (ratio.low.unwrap_or(0.0), ratio.high.unwrap_or(f64::INFINITY));
+    let (less, more) = (1.0 / (1.0 + margin), 1.0 + margin);
+    if low > more {
+        Observed::Grew
+    } else if high < less {
+        Observed::Fell
+    } else if low >= less && high <= more {
+        Observed::Stayed
+    } else {
+        Observed::Open
+    }
+}
+
