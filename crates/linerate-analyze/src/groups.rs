@@ -310,6 +310,17 @@ impl<'r> Reduced<'r> {
         Some(self.spread.as_ref()?.1)
     }
 
+    /// Returns the recording of what was changed, if anything was.
+    pub(crate) fn proving(&self) -> Option<Recording> {
+        self.measured.as_ref()?;
+        Some(proof::proving(self.recorded))
+    }
+
+    /// Returns the outcomes of [`Self::proving`].
+    pub(crate) fn proving_outcomes(&self) -> &[Outcome] {
+        &self.proving
+    }
+
     /// Returns the outcomes, with the numbers that trials were recorded with.
     pub fn outcomes(&self) -> Vec<Outcome> {
         let own = |outcome: &Outcome| Outcome {

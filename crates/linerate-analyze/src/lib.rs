@@ -204,7 +204,13 @@ pub fn analyze_reduced(reduced: &Reduced<'_>, published: bool) -> Analysis {
             groups.all(Outcome::is_valid)
         });
     }
-    analysis(recording, dataset)
+    let proofs = reduced.proving();
+    let mut analysis = analysis(recording, dataset);
+    analysis.chapters.extend(proofs.iter().flat_map(|proving| {
+        let dataset = Dataset::of(proving, reduced.proving_outcomes().to_vec());
+        chapters::proofs(&dataset, &reduced.proofs())
+    }));
+    analysis
 }
 
 /// Returns a finding with the experiment that it is from, where there are several.

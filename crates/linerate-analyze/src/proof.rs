@@ -4,8 +4,8 @@
 //!    the interval is wholly within that, and else it is not decided.
 //! 2. Who predicted that it stays is refuted where it grew, and who predicted growth where it stayed.
 //! 3. A limiter is proven where it alone is left and what it predicted happened: either growth, or that the number stays while
-//!    all others that were left predicted growth. Where nothing else was left from the start, a number that stays proves nothing:
-//!    the limiter is not refuted.
+//!    all others that were left predicted growth. Where nothing else was left from the start, only growth proves it, of a change
+//!    that changes nothing else; after another the limiter is not refuted.
 //!
 //! [`Margins`]: linerate_model::margin::Margins
 
@@ -28,8 +28,13 @@ use crate::causes::toggle::Toggle;
 use crate::compare::interval::{deviation, mean, student};
 use crate::reduce::Outcome;
 
-/// Most blocks of one change: each is a look at the same numbers, and the error of all looks together is that of one interval.
+/// Blocks of one change: two trials of each setting tell little of how trials differ.
+pub(crate) const BLOCKS_MIN: u32 = 2;
+/// The most of them. Each from the least number on is a look at the same numbers, and the error of all looks together is that of
+/// one interval.
 pub(crate) const BLOCKS_MAX: u32 = 3;
+/// Those looks.
+const LOOKS: u32 = BLOCKS_MAX - BLOCKS_MIN + 1;
 
 /// What a change did to the number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
@@ -53,7 +58,7 @@ pub enum Verdict {
     Proven,
     /// No limiter is left.
     Refuted,
-    /// What the limiter predicted happened, and nothing else was left that predicted something else.
+    /// What the limiter predicted happened, and may be what others would have predicted.
     NotRefuted,
     /// It leaves open what limits the number.
     NotDecided,
@@ -257,13 +262,22 @@ fn proof(
         .filter(|it| !before.contains(&it.limiter))
         .copied()
         .collect();
-    let refutes = Toggle::of(*factor).is_some_and(Toggle::refutes);
+    let toggle = Toggle::of(*factor)?;
     let refuted: Vec<Limiter> = left
         .iter()
-        .filter(|it| contradicts(observed, it.effect, refutes))
+        .filter(|it| contradicts(observed, it.effect, toggle))
         .map(|it| it.limiter)
         .collect();
-    let (verdict, limiter) = verdict(&left, &refuted, observed, experiment.predicted.len());
+    let is_alone = experiment.predicted.len() == 1 && before.is_empty();
+    let (verdict, limiter) = match verdict(&left, &refuted, observed) {
+        // Nothing else was left that predicted something else.
+        (Verdict::Proven, limiter)
+            if is_alone && !(observed == Observed::Grew && toggle.is_of_one()) =>
+        {
+            (Verdict::NotRefuted, limiter)
+        }
+        verdict => verdict,
+    };
     let mean_of = |values: &[f64]| (!values.is_empty()).then(|| mean(values));
     Some(Proof {
         experiment: experiment.name.clone(),
@@ -284,11 +298,11 @@ fn proof(
 }
 
 /// Whether what happened cannot be where the number is held by who predicted `effect`.
-pub(crate) fn contradicts(observed: Observed, effect: Option<Effect>, refutes: bool) -> bool {
+pub(crate) fn contradicts(observed: Observed, effect: Option<Effect>, toggle: Toggle) -> bool {
     match (observed, effect) {
         (Observed::Grew, Some(Effect::Stays)) => true,
         // What makes a number fall may hide what would have raised it.
-        (Observed::Stayed, Some(Effect::Grows)) => refutes,
+        (Observed::Stayed, Some(Effect::Grows)) => toggle.refutes(),
         _ => false,
     }
 }
@@ -297,26 +311,21 @@ fn verdict(
     left: &[Prediction],
     refuted: &[Limiter],
     observed: Observed,
-    suspects: usize,
 ) -> (Verdict, Option<Limiter>) {
     let mut standing = left.iter().filter(|it| !refuted.contains(&it.limiter));
     let (first, others) = (standing.next(), standing.count());
-    match (observed, first) {
-        (Observed::Open | Observed::Fell, _) => (Verdict::NotDecided, None),
+    let happened = match observed {
+        Observed::Grew => Effect::Grows,
+        Observed::Stayed => Effect::Stays,
+        Observed::Fell | Observed::Open => return (Verdict::NotDecided, None),
+    };
+    match first {
         // The one that was named or that is likelier.
-        (_, None) => (Verdict::Refuted, left.first().map(|it| it.limiter)),
-        _ if others > 0 => (Verdict::NotDecided, None),
-        (Observed::Grew, Some(own)) if own.effect == Some(Effect::Grows) => {
+        None => (Verdict::Refuted, left.first().map(|it| it.limiter)),
+        Some(own) if others == 0 && own.effect == Some(happened) => {
             (Verdict::Proven, Some(own.limiter))
         }
-        (Observed::Stayed, Some(own)) if own.effect == Some(Effect::Stays) => {
-            let verdict = match suspects {
-                1 => Verdict::NotRefuted,
-                _ => Verdict::Proven,
-            };
-            (verdict, Some(own.limiter))
-        }
-        _ => (Verdict::NotDecided, None),
+        Some(_) => (Verdict::NotDecided, None),
     }
 }
 
@@ -334,7 +343,7 @@ fn ratio(before: &[f64], after: &[f64]) -> Option<Estimate> {
     let whole: f64 = parts.iter().map(|(square, _)| square).sum();
     let each: f64 = parts.iter().map(|(square, free)| square * square / free).sum();
     let freedom = if each > 0.0 { whole * whole / each } else { 1.0 };
-    let share = 1.0 - (1.0 - CONFIDENCE) / f64::from(2 * BLOCKS_MAX);
+    let share = 1.0 - (1.0 - CONFIDENCE) / f64::from(2 * LOOKS);
     let half = student(freedom, share) * whole.sqrt();
     let log = mean(&after) - mean(&before);
     Some(Estimate {

@@ -18,7 +18,7 @@ use crate::causes::{CAUSES, Traffic};
 use crate::dataset::Dataset;
 use crate::diagnose;
 use crate::groups::Reduced;
-use crate::proof::{BLOCKS_MAX, Observed, Proof, contradicts, measured};
+use crate::proof::{BLOCKS_MAX, BLOCKS_MIN, Observed, Proof, contradicts, measured};
 use crate::reduce::{ROUND_TRIPS_SETTLED, name};
 
 /// Trials of a block.
@@ -51,8 +51,12 @@ pub fn suspects(recording: &Recording) -> Option<Suspects> {
     let cell = cells.next()?;
     let named = diagnose::limits(&dataset, cell);
     let mut limiters: Vec<Limiter> = named.into_iter().collect();
+    let is_in = |limiters: &[Limiter], one: Limiter| {
+        let mut all = limiters.iter();
+        all.any(|limiter| diagnose::is_same(*limiter, one))
+    };
     for standing in diagnose::standing(&dataset, cell) {
-        if !limiters.contains(&standing) {
+        if !is_in(&limiters, standing) {
             limiters.push(standing);
         }
     }
@@ -73,7 +77,7 @@ pub fn suspects(recording: &Recording) -> Option<Suspects> {
     Some(Suspects {
         others: others
             .into_iter()
-            .filter(|limiter| !limiters.contains(limiter))
+            .filter(|limiter| !is_in(&limiters, *limiter))
             .collect(),
         limiters,
         loses: most(name::RETRANSMITTED_SHARE).is_some_and(|share| share > 0.0),
@@ -124,6 +128,16 @@ pub fn next(reduced: &Reduced<'_>, suspects: &Suspects, budget: Nanos) -> Next {
     let Some(own) = plan.experiments.iter().find(|it| !it.is_proof()) else {
         return Next::Nothing(Why::NoSuspect);
     };
+    let timing = timing(own.timing, suspects.round_trip);
+    let time = Time::of(recording, timing);
+    if let Some(last) = done.all.last() {
+        let blocks = blocks(recording, &last.experiment);
+        let is_open = last.observed == Observed::Open && blocks < BLOCKS_MAX;
+        let is_measured = last.ratio.is_some();
+        if is_measured && (is_open || blocks < BLOCKS_MIN) && time.fits(budget) {
+            return Next::Block(last.experiment.clone());
+        }
+    }
     let mut left = suspects.clone();
     for proof in &done.all {
         left.take(proof);
@@ -133,15 +147,6 @@ pub fn next(reduced: &Reduced<'_>, suspects: &Suspects, budget: Nanos) -> Next {
     }
     if left.limiters.is_empty() {
         return Next::Nothing(Why::NoSuspect);
-    }
-    let timing = timing(own.timing, suspects.round_trip);
-    let time = Time::of(recording, timing);
-    if let Some(last) = done.all.last() {
-        let blocks = time.blocks(recording, &last.experiment);
-        let is_open = last.observed == Observed::Open && last.ratio.is_some();
-        if is_open && blocks < BLOCKS_MAX && time.fits(budget) {
-            return Next::Block(last.experiment.clone());
-        }
     }
     let tried: Vec<Factor> = done.all.iter().map(|proof| proof.factor).collect();
     let Some((toggle, change)) = best(&left, &tried, &own.workload, recording) else {
@@ -201,14 +206,13 @@ impl Suspects {
         };
         self.limiters.retain(|it| !proof.refuted.contains(it));
         let with_effect = self.clone();
-        let refutes = toggle.refutes();
         self.others.retain(|other| {
-            !contradicts(proof.observed, with_effect.effect(toggle, *other), refutes)
+            !contradicts(proof.observed, with_effect.effect(toggle, *other), toggle)
         });
     }
 }
 
-/// Returns the change that tells most limiters apart: those that are left, and where only one is, that one from others that may
+/// Returns the change that tells most limiters apart from the first that is left: of those that are left, then of others that may
 /// hold such traffic. Of as many the first.
 fn best(
     left: &Suspects,
@@ -235,12 +239,8 @@ fn best(
             continue;
         }
         let worth = worth(toggle);
-        let is_telling = if left.limiters.len() > 1 {
-            worth.0 > 0
-        } else {
-            worth.1 > 0
-        };
-        if !is_telling || found.as_ref().is_some_and(|(most, ..)| *most >= worth) {
+        let is_less = found.as_ref().is_some_and(|(most, ..)| *most >= worth);
+        if worth == (0, 0) || is_less {
             continue;
         }
         if let Some(change) = toggle.change(workload, hosts) {
@@ -293,12 +293,15 @@ impl Time {
     fn fits(&self, budget: Nanos) -> bool {
         self.spent.0 + self.block.0 <= budget.0
     }
+}
 
-    /// Returns how many blocks of an experiment were done.
-    fn blocks(&self, recording: &Recording, experiment: &str) -> u32 {
-        let plan = &recording.document.plan;
-        let done = recording.trials.iter().filter_map(|it| plan.trial(it.trial));
-        let own = done.filter(|trial| trial.experiment == experiment);
-        own.map(|trial| trial.replicate).max().unwrap_or(0)
-    }
+/// Returns how many blocks of an experiment were done.
+fn blocks(recording: &Recording, experiment: &str) -> u32 {
+    let plan = &recording.document.plan;
+    let done = recording
+        .trials
+        .iter()
+        .filter_map(|it| plan.trial(it.trial));
+    let own = done.filter(|trial| trial.experiment == experiment);
+    own.map(|trial| trial.replicate).max().unwrap_or(0)
 }

@@ -218,6 +218,11 @@ impl Toggle {
         self != Congestion
     }
 
+    /// Returns whether it changes nothing but what a limiter is itself: more flows have more of all that each flow has.
+    pub fn is_of_one(self) -> bool {
+        self != Flows
+    }
+
     /// Returns the change of `workload` between `hosts`, where it can be made there and is one.
     pub fn change(self, workload: &Workload, hosts: &[HostRecord]) -> Option<Change> {
         self.flags(workload)?;

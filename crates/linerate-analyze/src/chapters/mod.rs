@@ -73,6 +73,7 @@ use linerate_model::unit::Unit;
 use crate::adaptive;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::diagnose::{self, Found, Told, What, limiter_of};
+use crate::proof::Proofs;
 use crate::words;
 pub(crate) use findings::best_with_cpu;
 use study_chapter::{Content, Measured, StudyChapter};
@@ -129,6 +130,23 @@ pub(crate) fn chapters(dataset: &Dataset<'_>, told: &Told<'_>) -> Vec<Chapter> {
     // What has no number comes before what is found of all.
     chapters.sort_by_key(|chapter| chapter.number.unwrap_or(findings::CHAPTER.number - 1));
     chapters
+}
+
+/// Returns the chapters of what was changed after a measurement, whose answers are what follows from that.
+pub(crate) fn proofs(dataset: &Dataset<'_>, proofs: &Proofs) -> Vec<Chapter> {
+    let told = Told {
+        findings: Vec::new(),
+        cautions: Vec::new(),
+    };
+    let experiments = dataset.experiments().iter();
+    let chapter = |experiment: &Experiment| {
+        let mut chapter = of_experiment(dataset, experiment, &told);
+        let mut all = proofs.all.iter();
+        let proof = all.find(|proof| proof.experiment == experiment.name);
+        chapter.answer = proof.map(|proof| format!("{}.", words::sentence(&proof.line())));
+        chapter
+    };
+    experiments.map(chapter).collect()
 }
 
 /// Returns `chapter` with the findings and trials of the experiments that are measured for it.

@@ -124,7 +124,7 @@ pub(crate) fn standing(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Vec<Li
 }
 
 /// Whether two limiters are one that is told in two ways: a path whose link's rate is known, and CPUs that are our worker's.
-fn is_same(one: Limiter, other: Limiter) -> bool {
+pub(crate) fn is_same(one: Limiter, other: Limiter) -> bool {
     let family = |limiter| match limiter {
         Limiter::LinkRate => Limiter::PathRate,
         Limiter::Generator => Limiter::Cpu,

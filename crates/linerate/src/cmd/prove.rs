@@ -1,7 +1,7 @@
 //! What `linerate run --prove` changes after its measurement.
 
 use linerate_analyze::groups::{Known, Reduced};
-use linerate_analyze::prove::{Next, Suspects, next, suspects};
+use linerate_analyze::prove::{Next, Suspects, Why, next, suspects};
 use linerate_controller::{Judgement, RunEvent};
 use linerate_model::Nanos;
 use linerate_model::plan::Trial;
@@ -15,6 +15,8 @@ pub(super) struct Prover {
     known: Known,
     /// What may limit the measurement, once it is over.
     suspects: Option<Suspects>,
+    /// Why nothing more is changed, once that is so.
+    why: Option<Why>,
 }
 
 impl Prover {
@@ -24,7 +26,20 @@ impl Prover {
             budget,
             known: Known::default(),
             suspects: None,
+            why: None,
         }
+    }
+
+    /// Returns why nothing more was changed, where that left it open what limits the number.
+    pub(super) fn left_open(&self) -> Option<&'static str> {
+        Some(match self.why? {
+            Why::Decided => return None,
+            Why::NoSuspect => "no limiter is known that may be the one",
+            Why::NoToggle => {
+                "nothing (more) can be changed here that tells what may be the limiter apart"
+            }
+            Why::NoTime => "no time was left: give --prove more seconds",
+        })
     }
 
     /// Returns what the run does next.
@@ -38,7 +53,10 @@ impl Prover {
             return Judgement::default();
         };
         match next(&reduced, suspects, self.budget) {
-            Next::Nothing(_) => Judgement::default(),
+            Next::Nothing(why) => {
+                self.why = Some(why);
+                Judgement::default()
+            }
             Next::Block(experiment) => Judgement {
                 open: vec![experiment],
                 ..Judgement::default()

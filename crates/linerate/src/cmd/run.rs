@@ -220,6 +220,9 @@ fn follow(
     };
     let directory = asked.directory.as_deref();
     let driven = drive(&asked.request, fleet, directory, stop, audience)?;
+    if let Some(why) = prover.as_ref().and_then(Prover::left_open) {
+        term::note(&format!("--prove ended because {why}"));
+    }
     Ok((driven, failed))
 }
 
