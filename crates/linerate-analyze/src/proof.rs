@@ -128,19 +128,15 @@ impl Proof {
         format!("{} {} → {}", self.title, self.from, self.to)
     }
 
-    /// Returns what the change did: `105 → 938 Mbit/s (×8.9, 8.7–9.1)`.
+    /// Returns what the change did: `105 Mbit/s → 938 Mbit/s, ×8.9 (8.7–9.1)`.
     pub fn effect(&self) -> String {
         let unit = describe(&self.response).unit;
         let (Some(before), Some(after)) = (self.before, self.after) else {
             return "not measured: no trial of it is valid".to_owned();
         };
-        let ratio = self.ratio.map_or_else(String::new, |ratio| {
-            let digits = |value: f64| number::display(value, Unit::Ratio);
-            let ends = ratio.low.zip(ratio.high);
-            let ends = ends.map_or_else(String::new, |(low, high)| {
-                format!(", {}–{}", digits(low), digits(high))
-            });
-            format!(" (×{}{ends})", digits(ratio.value))
+        let ratio = self.ratio.as_ref();
+        let ratio = ratio.map_or_else(String::new, |ratio| {
+            format!(", ×{}", number::estimate(ratio).line())
         });
         format!("{} → {}{ratio}", unit.display(before), unit.display(after))
     }

@@ -78,6 +78,8 @@ pub fn suspects(recording: &Recording) -> Option<Suspects> {
         others: others
             .into_iter()
             .filter(|limiter| !is_in(&limiters, *limiter))
+            // There is a number.
+            .filter(|limiter| *limiter != Limiter::NothingArrives)
             .collect(),
         limiters,
         loses: most(name::RETRANSMITTED_SHARE).is_some_and(|share| share > 0.0),
@@ -133,7 +135,8 @@ pub fn next(reduced: &Reduced<'_>, suspects: &Suspects, budget: Nanos) -> Next {
     if let Some(last) = done.all.last() {
         let blocks = blocks(recording, &last.experiment);
         let is_open = last.observed == Observed::Open && blocks < BLOCKS_MAX;
-        let is_measured = last.ratio.is_some();
+        // What a host refuses it refuses in every block.
+        let is_measured = last.before.is_some() && last.after.is_some();
         if is_measured && (is_open || blocks < BLOCKS_MIN) && time.fits(budget) {
             return Next::Block(last.experiment.clone());
         }
