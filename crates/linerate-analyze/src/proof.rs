@@ -113,12 +113,16 @@ impl Proofs {
 
     /// Returns whether `limiter` is refuted.
     pub fn refutes(&self, limiter: Limiter) -> bool {
-        self.all.iter().any(|proof| proof.refuted.contains(&limiter))
+        self.all
+            .iter()
+            .any(|proof| proof.refuted.contains(&limiter))
     }
 
     /// Returns the change that refuted `limiter`.
     pub fn against(&self, limiter: Limiter) -> Option<&Proof> {
-        self.all.iter().find(|proof| proof.refuted.contains(&limiter))
+        self.all
+            .iter()
+            .find(|proof| proof.refuted.contains(&limiter))
     }
 }
 
@@ -337,8 +341,15 @@ fn ratio(before: &[f64], after: &[f64]) -> Option<Estimate> {
     let square = |logs: &[f64]| deviation(logs).powi(2) / logs.len() as f64;
     let parts = [&before, &after].map(|logs| (square(logs), logs.len() as f64 - 1.0));
     let whole: f64 = parts.iter().map(|(square, _)| square).sum();
-    let each: f64 = parts.iter().map(|(square, free)| square * square / free).sum();
-    let freedom = if each > 0.0 { whole * whole / each } else { 1.0 };
+    let each: f64 = parts
+        .iter()
+        .map(|(square, free)| square * square / free)
+        .sum();
+    let freedom = if each > 0.0 {
+        whole * whole / each
+    } else {
+        1.0
+    };
     let share = 1.0 - (1.0 - CONFIDENCE) / f64::from(2 * LOOKS);
     let half = student(freedom, share) * whole.sqrt();
     let log = mean(&after) - mean(&before);
@@ -353,7 +364,10 @@ fn ratio(before: &[f64], after: &[f64]) -> Option<Estimate> {
 }
 
 fn observed(ratio: &Estimate, margin: f64) -> Observed {
-    let (low, high) = (ratio.low.unwrap_or(0.0), ratio.high.unwrap_or(f64::INFINITY));
+    let (low, high) = (
+        ratio.low.unwrap_or(0.0),
+        ratio.high.unwrap_or(f64::INFINITY),
+    );
     let (less, more) = (1.0 / (1.0 + margin), 1.0 + margin);
     if low > more {
         Observed::Grew
@@ -365,4 +379,3 @@ fn observed(ratio: &Estimate, margin: f64) -> Observed {
         Observed::Open
     }
 }
-

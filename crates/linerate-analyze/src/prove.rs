@@ -160,12 +160,7 @@ pub fn next(reduced: &Reduced<'_>, suspects: &Suspects, budget: Nanos) -> Next {
     }
     let number = 1 + done.all.len();
     let levels = change.levels.to_vec();
-    let title = format!(
-        "{} {} → {}",
-        change.factor.title(),
-        levels[0],
-        levels[1]
-    );
+    let title = format!("{} {} → {}", change.factor.title(), levels[0], levels[1]);
     let predicted = left.limiters.iter().map(|limiter| Prediction {
         limiter: *limiter,
         effect: left.effect(toggle, *limiter),
@@ -174,7 +169,8 @@ pub fn next(reduced: &Reduced<'_>, suspects: &Suspects, budget: Nanos) -> Next {
         name: format!("{PROVE}-{number}"),
         title,
         question: "What does this change do to what was measured?".to_owned(),
-        method: "As it is, changed, changed, as it is; the next block the other way round.".to_owned(),
+        method: "As it is, changed, changed, as it is; the next block the other way round."
+            .to_owned(),
         baseline: [(change.factor, levels[0].clone())].into(),
         factors: vec![(change.factor, levels)],
         predicted: predicted.collect(),
@@ -278,9 +274,14 @@ impl Time {
             own.is_some_and(Experiment::is_proof)
         };
         let end_ns = |trial: &TrialRecord| trial.offset_ns + trial.window_ns;
-        let (proving, measured): (Vec<_>, Vec<_>) = recording.trials.iter().partition(|it| is_proof(it));
+        let (proving, measured): (Vec<_>, Vec<_>) =
+            recording.trials.iter().partition(|it| is_proof(it));
         let began_ns = measured.iter().map(|it| end_ns(it)).max().unwrap_or(0);
-        let ended_ns = proving.iter().map(|it| end_ns(it)).max().unwrap_or(began_ns);
+        let ended_ns = proving
+            .iter()
+            .map(|it| end_ns(it))
+            .max()
+            .unwrap_or(began_ns);
         let spent = ended_ns.saturating_sub(began_ns);
         let blocks = proving.len() as u64 / BLOCK_TRIALS;
         let block = match blocks {

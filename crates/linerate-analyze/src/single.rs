@@ -35,11 +35,12 @@ use crate::diagnose::{self, Found, What};
 use crate::latency::{Latency, microseconds};
 use crate::live::{Interval, Live};
 use crate::precision::{of_runs, time_of_runs};
+use crate::proof::{Proof, Proofs};
 use crate::queue_map::queue_of;
 use crate::reduce::{
-    Outcome, QdiscDrops, ROUND_TRIPS_SETTLED, Together, Values, WAIT_SHARE_MIN, dropping_qdiscs, name,
+    Outcome, QdiscDrops, ROUND_TRIPS_SETTLED, Together, Values, WAIT_SHARE_MIN, dropping_qdiscs,
+    name,
 };
-use crate::proof::{Proof, Proofs};
 use crate::{front, next, trust};
 
 /// This document, and the number of its shape.

@@ -209,7 +209,9 @@ impl Toggle {
 
     /// Returns the one that changes `factor`.
     pub fn of(factor: Factor) -> Option<Self> {
-        Self::ALL.into_iter().find(|toggle| toggle.factor() == factor)
+        Self::ALL
+            .into_iter()
+            .find(|toggle| toggle.factor() == factor)
     }
 
     /// Returns whether a number that stays refutes the limiters that it would have raised: another congestion control may stop
