@@ -21,7 +21,10 @@ pub(crate) fn separating(standing: &[Limiter], workload: &Workload) -> Option<St
     if effects[0] == Effect::Stays {
         outcomes.reverse();
     }
-    Some(format!("repeat with `{flags}`: {}", outcomes.join("; ")))
+    Some(format!(
+        "repeat with `--prove`, which changes that and more after the measurement and decides within seconds, or with `{flags}`: {}",
+        outcomes.join("; ")
+    ))
 }
 
 /// Where other groups went on beside what is not explained.

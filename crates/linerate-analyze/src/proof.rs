@@ -27,6 +27,7 @@ use serde::Serialize;
 use crate::causes::toggle::Toggle;
 use crate::compare::interval::{deviation, mean, student};
 use crate::reduce::Outcome;
+use crate::words;
 
 /// Blocks of one change: two trials of each setting tell little of how trials differ.
 pub(crate) const BLOCKS_MIN: u32 = 2;
@@ -104,6 +105,18 @@ pub struct Proofs {
     pub all: Vec<Proof>,
 }
 
+impl Verdict {
+    /// Returns it in a word or two.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Proven => "proven",
+            Self::Refuted => "refuted",
+            Self::NotRefuted => "not refuted",
+            Self::NotDecided => "not decided",
+        }
+    }
+}
+
 impl Proofs {
     /// Returns the change that decided, if one did.
     pub fn deciding(&self) -> Option<&Proof> {
@@ -147,21 +160,14 @@ impl Proof {
 
     /// Returns what follows, in words: `proven: the receive window`.
     pub fn outcome(&self) -> String {
-        let of = |word: &str| match self.limiter {
+        let word = self.verdict.word();
+        match self.limiter {
             Some(limiter) => format!("{word}: {}", limiter.title()),
-            None => word.to_owned(),
-        };
-        match self.verdict {
-            Verdict::Proven => of("proven"),
-            Verdict::Refuted => of("refuted"),
-            Verdict::NotRefuted => of("not refuted"),
-            Verdict::NotDecided if self.refuted.is_empty() => "not decided".to_owned(),
-            Verdict::NotDecided => {
+            None if self.refuted.is_empty() => word.to_owned(),
+            None => {
                 let titles = self.refuted.iter().map(|limiter| limiter.title());
-                format!(
-                    "not decided, but refuted: {}",
-                    titles.collect::<Vec<_>>().join(", ")
-                )
+                let titles: Vec<String> = titles.map(str::to_owned).collect();
+                format!("{word}, but refuted: {}", words::list(&titles))
             }
         }
     }

@@ -596,7 +596,8 @@ pub fn proven(recording: &Recording, proofs: Proofs, shown: Shown) -> Single<'_>
         }),
         None if is_measured && single.shares_device() => Some(diagnose::WHERE_SHARED.to_owned()),
         None if is_measured && single.lacks_cpus() => Some(next::WHERE_DISTURBED.to_owned()),
-        None if is_measured && separating.is_some() => separating,
+        // What was changed already is not asked for again.
+        None if is_measured && separating.is_some() && single.proofs.is_empty() => separating,
         None if is_measured && single.is_unsettled() => Some(next::WHERE_UNSETTLED.to_owned()),
         None if is_measured && !recording.captures.is_empty() => {
             Some(next::WHERE_CAPTURED.to_owned())

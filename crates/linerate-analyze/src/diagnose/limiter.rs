@@ -57,7 +57,12 @@ fn proven(
     else {
         return concluded.filter(|verdict| !proofs.refutes(verdict.limiter));
     };
-    if let Some(verdict) = concluded.filter(|verdict| verdict.limiter == limiter) {
+    if let Some(mut verdict) = concluded.filter(|verdict| verdict.limiter == limiter) {
+        verdict.explanation += &format!(
+            " A change proves it: {}, {}.",
+            proof.change(),
+            proof.effect()
+        );
         return Some(verdict);
     }
     let response = cell.experiment.response.as_str();
