@@ -35,7 +35,7 @@ pub(crate) const BLOCKS_MIN: u32 = 2;
 /// one interval.
 pub(crate) const BLOCKS_MAX: u32 = 3;
 /// Those looks.
-const LOOKS: u32 = BLOCKS_MAX - BLOCKS_MIN + 1;
+const LOOKS_OF_CHANGE: u32 = BLOCKS_MAX - BLOCKS_MIN + 1;
 
 /// What a change did to the number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
@@ -356,7 +356,7 @@ fn ratio(before: &[f64], after: &[f64]) -> Option<Estimate> {
     } else {
         1.0
     };
-    let share = 1.0 - (1.0 - CONFIDENCE) / f64::from(2 * LOOKS);
+    let share = 1.0 - (1.0 - CONFIDENCE) / f64::from(2 * LOOKS_OF_CHANGE);
     let half = student(freedom, share) * whole.sqrt();
     let log = mean(&after) - mean(&before);
     Some(Estimate {

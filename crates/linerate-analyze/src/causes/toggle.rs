@@ -13,7 +13,7 @@ use linerate_model::workload::{FLOWS_MAX, Workload};
 
 /// A socket buffer that is larger than what most paths ask for, and a segment that is smaller than what they carry.
 const BUFFER: Bytes = Bytes(4 << 20);
-const SEGMENT_BYTES: u32 = 1208;
+const SMALL_SEGMENT_BYTES: u32 = 1208;
 /// The congestion control that is tried in place of those that take loss for a full path.
 const OTHER_CONGESTION: &str = "bbr";
 
@@ -190,7 +190,7 @@ impl Toggle {
             }
             Discard => (is_tcp && is_stream && workload.manner.receive == ReceiveBy::Copy)
                 .then(|| "--rx discard".to_owned()),
-            Segments => is_tcp.then(|| format!("-M {SEGMENT_BYTES}")),
+            Segments => is_tcp.then(|| format!("-M {SMALL_SEGMENT_BYTES}")),
         }
     }
 
@@ -274,12 +274,12 @@ impl Toggle {
             }
             Segments => {
                 let own = workload.options.mss_bytes;
-                if own.is_some_and(|own| own <= SEGMENT_BYTES) {
+                if own.is_some_and(|own| own <= SMALL_SEGMENT_BYTES) {
                     return None;
                 }
-                changed.options.mss_bytes = Some(SEGMENT_BYTES);
+                changed.options.mss_bytes = Some(SMALL_SEGMENT_BYTES);
                 let size = |bytes: u32| Level::Size(Bytes(bytes.into()));
-                [own.map_or_else(auto, size), size(SEGMENT_BYTES)]
+                [own.map_or_else(auto, size), size(SMALL_SEGMENT_BYTES)]
             }
         };
         changed.check().ok()?;

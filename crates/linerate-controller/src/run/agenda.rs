@@ -875,15 +875,16 @@ mod tests {
         let mut agenda = Agenda::new(&plan, Repeats::None);
         while agenda.poll(&mut plan, |_| false).is_some() {}
         agenda.handle_open(&mut plan, Vec::new());
+        let first = plan.trials[0].clone();
         let trial = |id: u32, replicate: u32| Trial {
             id: TrialId(id),
             experiment: "c".to_owned(),
             replicate,
-            ..plan.trials[0].clone()
+            ..first.clone()
         };
         let trials = vec![trial(20, 1), trial(21, 1), trial(22, 2)];
         agenda.handle_experiments(&mut plan, vec![(experiment("c"), trials)]);
-        let mut next = |agenda: &mut Agenda, plan: &mut Plan| {
+        let next = |agenda: &mut Agenda, plan: &mut Plan| {
             let trial = agenda.poll(plan, |_| true)?;
             assert_eq!(plan.trial(trial.id), Some(&trial));
             Some(trial.id.0)

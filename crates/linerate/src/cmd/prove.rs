@@ -35,9 +35,7 @@ impl Prover {
         Some(match self.why? {
             Why::Decided => return None,
             Why::NoSuspect => "no limiter is known that may be the one",
-            Why::NoToggle => {
-                "nothing (more) can be changed here that tells what may be the limiter apart"
-            }
+            Why::NoToggle => "nothing else can be changed here that separates what may limit it",
             Why::NoTime => "no time was left: give --prove more seconds",
         })
     }

@@ -144,7 +144,7 @@ pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
     if gate.baseline.is_some() {
         check_one_group(args, "a comparison with other runs", "measure it alone")?;
     }
-    let prove = prove(args, foreign.is_some())?;
+    let prove = prove(args, foreign.map(|_| WITHOUT_PEER))?;
     if output.iperf3 {
         let flag = match (args.time.precision, args.time.confidence) {
             (Some(_), _) => "--precision",

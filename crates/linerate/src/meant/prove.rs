@@ -3,7 +3,6 @@
 use anyhow::anyhow;
 use linerate_model::Nanos;
 
-use super::measurement::WITHOUT_PEER;
 use crate::args::{OF_IPERF3, RunArgs};
 use crate::exit::{CmdResult, Failure};
 
@@ -12,8 +11,8 @@ const SECONDS_MIN: f64 = 2.0;
 const SECONDS_MAX: f64 = 600.0;
 
 /// Returns the time that changes may take after the measurement, where they are asked for, or refuses what is no single
-/// measurement between agents.
-pub(super) fn prove(args: &RunArgs, is_foreign: bool) -> CmdResult<Option<Nanos>> {
+/// measurement between agents; where the server is none, `foreign` is what to do about that.
+pub(super) fn prove(args: &RunArgs, foreign: Option<&str>) -> CmdResult<Option<Nanos>> {
     let Some(seconds) = args.time.prove else {
         return Ok(None);
     };
@@ -23,7 +22,11 @@ pub(super) fn prove(args: &RunArgs, is_foreign: bool) -> CmdResult<Option<Nanos>
         )));
     }
     let other = [
-        ("a server of another program", is_foreign, WITHOUT_PEER),
+        (
+            "a server of another program",
+            foreign.is_some(),
+            foreign.unwrap_or_default(),
+        ),
         (
             "a comparison of levels",
             !args.given.varied().is_empty(),
