@@ -4,7 +4,7 @@
 //!    the interval is wholly within that, and else it is not decided.
 //! 2. Who predicted that it stays is refuted where it grew, and who predicted growth where it stayed.
 //! 3. A limiter is proven where it alone is left and what it predicted happened: either growth, or that the number stays while
-//!    all others that were left predicted growth. Where nothing else was left from the start, only growth proves it, of a change
+//!    all others that were left predicted growth; and where it alone predicted growth of a change that changes nothing but it. Where nothing else was left from the start, only growth proves it, of a change
 //!    that changes nothing else; after another the limiter is not refuted.
 //!
 //! [`Margins`]: linerate_model::margin::Margins
@@ -55,7 +55,7 @@ pub enum Observed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// One limiter is left, and what it predicted happened.
+    /// What one limiter predicted happened, and no other that is left predicted it.
     Proven,
     /// No limiter is left.
     Refuted,
@@ -275,7 +275,7 @@ fn proof(
         .map(|it| it.limiter)
         .collect();
     let is_alone = experiment.predicted.len() == 1 && before.is_empty();
-    let (verdict, limiter) = match verdict(&left, &refuted, observed) {
+    let (verdict, limiter) = match verdict(&left, &refuted, observed, toggle) {
         // Nothing else was left that predicted something else.
         (Verdict::Proven, limiter)
             if is_alone && !(observed == Observed::Grew && toggle.is_of_one()) =>
@@ -317,21 +317,25 @@ fn verdict(
     left: &[Prediction],
     refuted: &[Limiter],
     observed: Observed,
+    toggle: Toggle,
 ) -> (Verdict, Option<Limiter>) {
-    let mut standing = left.iter().filter(|it| !refuted.contains(&it.limiter));
-    let (first, others) = (standing.next(), standing.count());
     let happened = match observed {
         Observed::Grew => Effect::Grows,
         Observed::Stayed => Effect::Stays,
         Observed::Fell | Observed::Open => return (Verdict::NotDecided, None),
     };
-    match first {
+    let standing = left.iter().filter(|it| !refuted.contains(&it.limiter));
+    let standing: Vec<&Prediction> = standing.collect();
+    // Of those that predicted nothing a change does not say more than that it was not of them.
+    let is_raised = observed == Observed::Grew && toggle.is_of_one();
+    let mut others = standing
+        .iter()
+        .filter(|it| it.effect == Some(happened) || !is_raised);
+    match (others.next(), others.next()) {
         // The one that was named or that is likelier.
-        None => (Verdict::Refuted, left.first().map(|it| it.limiter)),
-        Some(own) if others == 0 && own.effect == Some(happened) => {
-            (Verdict::Proven, Some(own.limiter))
-        }
-        Some(_) => (Verdict::NotDecided, None),
+        _ if standing.is_empty() => (Verdict::Refuted, left.first().map(|it| it.limiter)),
+        (Some(own), None) if own.effect == Some(happened) => (Verdict::Proven, Some(own.limiter)),
+        _ => (Verdict::NotDecided, None),
     }
 }
 

@@ -8,8 +8,8 @@ use linerate_model::experiment::{AUTO, Effect, Factor, Level};
 use linerate_model::host::Snapshot;
 use linerate_model::limiter::Limiter;
 use linerate_model::manner::{ReceiveBy, Transport};
-use linerate_model::run::HostRecord;
-use linerate_model::workload::{FLOWS_MAX, Workload};
+use linerate_model::run::{HostPart, HostRecord};
+use linerate_model::workload::{Direction, FLOWS_MAX, Workload};
 
 /// A socket buffer that is larger than what most paths ask for, and a segment that is smaller than what they carry.
 const BUFFER: Bytes = Bytes(4 << 20);
@@ -246,14 +246,17 @@ impl Toggle {
             Congestion => {
                 let own = match &workload.options.congestion {
                     Some(own) => own.clone(),
-                    None => same_text(hosts, "sysctl.net.ipv4.tcp_congestion_control")?.to_owned(),
+                    None => own_congestion(workload, hosts)?.to_owned(),
                 };
-                let has = |host: &HostRecord| {
-                    let name = "sysctl.net.ipv4.tcp_available_congestion_control";
-                    let names = host.snapshot.text(name).unwrap_or_default();
-                    names.split_whitespace().any(|it| it == OTHER_CONGESTION)
+                // What a host does not list its kernel may load; one that refuses spoils the trials of the change alone.
+                let lacks = |host: &HostRecord| {
+                    let names = "sysctl.net.ipv4.tcp_available_congestion_control";
+                    let names = host.snapshot.text(names);
+                    names.is_some_and(|names| {
+                        !names.split_whitespace().any(|it| it == OTHER_CONGESTION)
+                    })
                 };
-                if own == OTHER_CONGESTION || !hosts.iter().all(has) {
+                if own == OTHER_CONGESTION || senders(workload, hosts).any(lacks) {
                     return None;
                 }
                 changed.options.congestion = Some(OTHER_CONGESTION.to_owned());
@@ -327,16 +330,33 @@ fn larger_buffer(hosts: &[HostRecord]) -> Option<Bytes> {
     (is_larger && !all.is_empty()).then_some(Bytes(bytes as u64))
 }
 
-/// Returns the text that all hosts have of a fact.
-fn same_text<'h>(hosts: &'h [HostRecord], name: &str) -> Option<&'h str> {
-    let mut texts = hosts.iter().map(|host| host.snapshot.text(name));
-    let first = texts.next()??;
-    texts.all(|other| other == Some(first)).then_some(first)
+/// Returns the hosts that send payload: both ends where it goes both ways.
+fn senders<'h>(
+    workload: &Workload,
+    hosts: &'h [HostRecord],
+) -> impl Iterator<Item = &'h HostRecord> {
+    let part = match workload.traffic.direction() {
+        Some(Direction::ToServer) => Some(HostPart::Client),
+        Some(Direction::FromServer) => Some(HostPart::Server),
+        Some(Direction::Both) | None => None,
+    };
+    let mut hosts = hosts.iter();
+    std::iter::from_fn(move || hosts.find(|host| part.is_none_or(|part| host.part == part)))
+}
+
+/// Returns the congestion control of sockets that ask for none, where all that send have the same.
+fn own_congestion<'h>(workload: &Workload, hosts: &'h [HostRecord]) -> Option<&'h str> {
+    let own = |host: &'h HostRecord| host.snapshot.text("sysctl.net.ipv4.tcp_congestion_control");
+    let mut names = senders(workload, hosts).map(own);
+    let first = names.next()??;
+    names.all(|other| other == Some(first)).then_some(first)
 }
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::workload::Direction;
+    use linerate_model::host::{Fact, FactValue};
+    use linerate_model::unit::Unit;
+    use linerate_truth::recording::MadeRun;
 
     use super::*;
 
@@ -352,5 +372,85 @@ mod tests {
             &workload,
         );
         assert_eq!(separating, Some(("-w 4M".to_owned(), [Grows, Stays])));
+    }
+
+    /// Server and client with these facts of their kernels.
+    fn hosts(facts: &[(&str, &str)]) -> Vec<HostRecord> {
+        let mut hosts = MadeRun::new(1, None).recording.document.hosts;
+        for host in &mut hosts {
+            host.snapshot
+                .facts
+                .extend(facts.iter().map(|(name, text)| Fact {
+                    name: format!("sysctl.net.{name}"),
+                    value: match text.parse() {
+                        Ok(number) => FactValue::Number(number, Unit::Bytes),
+                        Err(_) => FactValue::Text((*text).to_owned()),
+                    },
+                }));
+        }
+        hosts
+    }
+
+    #[test]
+    fn a_buffer_is_larger_only_where_it_is_granted_and_exceeds_what_autotuning_reaches() {
+        let workload = Workload::stream(Direction::ToServer);
+        let larger = |rmem_max: &str| {
+            let hosts = hosts(&[
+                ("core.rmem_max", rmem_max),
+                ("core.wmem_max", "8388608"),
+                ("ipv4.tcp_rmem", "4096 131072 6291456"),
+                ("ipv4.tcp_wmem", "4096 16384 4194304"),
+            ]);
+            Buffers
+                .change(&workload, &hosts)?
+                .workload
+                .options
+                .socket_buffer
+        };
+        assert_eq!(larger("212992"), None);
+        // Twice 3 MiB are as much as autotuning reaches.
+        assert_eq!(larger("3145728"), None);
+        assert_eq!(larger("3500000"), Some(Bytes(3_500_000)));
+        assert_eq!(larger("16777216"), Some(BUFFER));
+        assert_eq!(Buffers.change(&workload, &hosts(&[])), None);
+
+        let mut workload = workload;
+        workload.options.socket_buffer = Some(Bytes(65_536));
+        let change = Buffers
+            .change(&workload, &hosts(&[]))
+            .expect("it is left to the kernel");
+        assert_eq!(change.workload.options.socket_buffer, None);
+    }
+
+    #[test]
+    fn another_congestion_control_is_one_that_the_sender_has_and_does_not_use() {
+        let mut workload = Workload::stream(Direction::ToServer);
+        let available = |names| ("ipv4.tcp_available_congestion_control", names);
+        let both = hosts(&[
+            available("reno cubic bbr"),
+            ("ipv4.tcp_congestion_control", "cubic"),
+        ]);
+        let change = Congestion.change(&workload, &both).expect("bbr is there");
+        assert_eq!(
+            change.levels,
+            ["cubic", "bbr"].map(|name| Level::Word(name.to_owned()))
+        );
+        let mut lacking = both.clone();
+        for host in &mut lacking {
+            if host.part == HostPart::Server {
+                host.snapshot = Snapshot { facts: Vec::new() };
+            }
+        }
+        assert_eq!(Congestion.change(&workload, &lacking), Some(change));
+        workload.options.congestion = Some(OTHER_CONGESTION.to_owned());
+        assert_eq!(Congestion.change(&workload, &both), None);
+        workload.options.congestion = None;
+        let none = hosts(&[
+            available("reno cubic"),
+            ("ipv4.tcp_congestion_control", "cubic"),
+        ]);
+        assert_eq!(Congestion.change(&workload, &none), None);
+        let unknown = hosts(&[available("reno cubic bbr")]);
+        assert_eq!(Congestion.change(&workload, &unknown), None);
     }
 }

@@ -160,6 +160,35 @@ fn of_two_the_one_is_left_whose_prediction_happened() {
 }
 
 #[test]
+fn a_change_of_one_proves_it_whatever_others_would_do() {
+    let levels = ["cubic", "bbr"].map(|word| Level::Word(word.to_owned()));
+    let congestion = (Factor::Congestion, levels);
+    let predicted = [
+        (Limiter::CongestionWindow, GROWS),
+        (Limiter::PathRate, None),
+    ];
+    let after = [930e6, 938e6, 940e6, 936e6];
+    let mut run = measured_run();
+    change(&mut run, congestion, &predicted, [BEFORE, &after]);
+    let proof = only(&run.recording);
+    assert_eq!(proof.verdict, Verdict::Proven);
+    assert_eq!(proof.limiter, Some(Limiter::CongestionWindow));
+    assert!(proof.refuted.is_empty());
+
+    // One buffer option is of two limiters, and more flows have more of everything.
+    let both = [
+        (Limiter::ReceiverWindow, GROWS),
+        (Limiter::SendBuffer, GROWS),
+    ];
+    let mut run = measured_run();
+    change(&mut run, buffers(), &both, [BEFORE, &after]);
+    assert_eq!(only(&run.recording).verdict, Verdict::NotDecided);
+    let mut run = measured_run();
+    change(&mut run, flows(), &predicted, [BEFORE, &after]);
+    assert_eq!(only(&run.recording).verdict, Verdict::NotDecided);
+}
+
+#[test]
 fn a_number_that_falls_says_nothing() {
     let mut run = measured_run();
     let predicted = [(Limiter::ReceiverWindow, GROWS), (Limiter::PathRate, STAYS)];

@@ -6,8 +6,8 @@ use linerate_model::Nanos;
 use crate::args::{OF_IPERF3, RunArgs};
 use crate::exit::{CmdResult, Failure};
 
-/// Shortest and longest time that can be asked for: what one change takes on a short path, and what any number of them do.
-const SECONDS_MIN: f64 = 2.0;
+/// Shortest and longest time that can be asked for: four short trials, and more than all changes take.
+const SECONDS_MIN: f64 = 4.0;
 const SECONDS_MAX: f64 = 600.0;
 
 /// Returns the time that changes may take after the measurement, where they are asked for, or refuses what is no single
