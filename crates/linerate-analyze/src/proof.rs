@@ -271,19 +271,10 @@ fn proof(
     let toggle = Toggle::of(*factor)?;
     let refuted: Vec<Limiter> = left
         .iter()
-        .filter(|it| contradicts(observed, it.effect, toggle))
+        .filter(|it| contradicts(observed, it.effect))
         .map(|it| it.limiter)
         .collect();
-    let is_alone = experiment.predicted.len() == 1 && before.is_empty();
-    let (verdict, limiter) = match verdict(&left, &refuted, observed, toggle) {
-        // Nothing else was left that predicted something else.
-        (Verdict::Proven, limiter)
-            if is_alone && !(observed == Observed::Grew && toggle.is_of_one()) =>
-        {
-            (Verdict::NotRefuted, limiter)
-        }
-        verdict => verdict,
-    };
+    let (verdict, limiter) = verdict(&left, &refuted, observed, toggle);
     let mean_of = |values: &[f64]| (!values.is_empty()).then(|| mean(values));
     Some(Proof {
         experiment: experiment.name.clone(),
@@ -303,14 +294,13 @@ fn proof(
     })
 }
 
-/// Whether what happened cannot be where the number is held by who predicted `effect`.
-pub(crate) fn contradicts(observed: Observed, effect: Option<Effect>, toggle: Toggle) -> bool {
-    match (observed, effect) {
-        (Observed::Grew, Some(Effect::Stays)) => true,
-        // What makes a number fall may hide what would have raised it.
-        (Observed::Stayed, Some(Effect::Grows)) => toggle.refutes(),
-        _ => false,
-    }
+/// Whether what happened cannot be where the number is held by who predicted `effect`: what makes a number fall may hide what
+/// would have raised it.
+pub(crate) fn contradicts(observed: Observed, effect: Option<Effect>) -> bool {
+    matches!(
+        (observed, effect),
+        (Observed::Grew, Some(Effect::Stays)) | (Observed::Stayed, Some(Effect::Grows))
+    )
 }
 
 fn verdict(
@@ -319,22 +309,27 @@ fn verdict(
     observed: Observed,
     toggle: Toggle,
 ) -> (Verdict, Option<Limiter>) {
-    let happened = match observed {
-        Observed::Grew => Effect::Grows,
-        Observed::Stayed => Effect::Stays,
-        Observed::Fell | Observed::Open => return (Verdict::NotDecided, None),
+    let is_so = |it: &Prediction| match observed {
+        Observed::Grew => matches!(it.effect, Some(Effect::Grows | Effect::MayGrow)),
+        Observed::Stayed => it.effect == Some(Effect::Stays),
+        Observed::Fell | Observed::Open => false,
     };
+    if matches!(observed, Observed::Fell | Observed::Open) {
+        return (Verdict::NotDecided, None);
+    }
     let standing = left.iter().filter(|it| !refuted.contains(&it.limiter));
     let standing: Vec<&Prediction> = standing.collect();
     // Of those that predicted nothing a change does not say more than that it was not of them.
     let is_raised = observed == Observed::Grew && toggle.is_of_one();
-    let mut others = standing
-        .iter()
-        .filter(|it| it.effect == Some(happened) || !is_raised);
+    let mut others = standing.iter().filter(|it| is_so(it) || !is_raised);
     match (others.next(), others.next()) {
         // The one that was named or that is likelier.
         _ if standing.is_empty() => (Verdict::Refuted, left.first().map(|it| it.limiter)),
-        (Some(own), None) if own.effect == Some(happened) => (Verdict::Proven, Some(own.limiter)),
+        // What nobody else predicted otherwise proves nothing, but for a change of nothing else.
+        (Some(own), None) if is_so(own) && (is_raised || !refuted.is_empty()) => {
+            (Verdict::Proven, Some(own.limiter))
+        }
+        (Some(own), None) if is_so(own) => (Verdict::NotRefuted, Some(own.limiter)),
         _ => (Verdict::NotDecided, None),
     }
 }

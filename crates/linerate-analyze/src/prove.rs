@@ -13,7 +13,7 @@ use linerate_model::probe::Probes;
 use linerate_model::run::{Recording, TrialRecord};
 use linerate_model::workload::Workload;
 
-use crate::causes::toggle::{Change, Toggle};
+use crate::causes::toggle::{Change, Toggle, autotuned_exceeds};
 use crate::causes::{CAUSES, Traffic};
 use crate::dataset::Dataset;
 use crate::diagnose;
@@ -39,6 +39,8 @@ pub struct Suspects {
     others: Vec<Limiter>,
     /// Whether segments were retransmitted: flows that lose share a path in other ways when they are more.
     loses: bool,
+    /// Whether it is known that autotuned buffers grow beyond what was set.
+    autotunes: bool,
     /// The longest round trip.
     round_trip: Nanos,
 }
@@ -83,6 +85,10 @@ pub fn suspects(recording: &Recording) -> Option<Suspects> {
             .collect(),
         limiters,
         loses: most(name::RETRANSMITTED_SHARE).is_some_and(|share| share > 0.0),
+        autotunes: match cell.workload.options.socket_buffer {
+            Some(own) => autotuned_exceeds(own, dataset.hosts()) == Some(true),
+            None => true,
+        },
         round_trip: Nanos(trip_ns.unwrap_or(0.0) as u64),
     })
 }
@@ -195,7 +201,13 @@ impl Suspects {
         let is_path = matches!(limiter, Limiter::PathRate | Limiter::LinkRate);
         let effect = toggle.effect(limiter);
         // More flows take more of a path from others on it, and fill one better that drops.
-        effect.filter(|_| !(is_path && self.loses && toggle == Toggle::Flows))
+        match effect {
+            Some(_) if is_path && self.loses && toggle == Toggle::Flows => None,
+            Some(Effect::Grows) if toggle == Toggle::Buffers && !self.autotunes => {
+                Some(Effect::MayGrow)
+            }
+            effect => effect,
+        }
     }
 
     /// Takes up what a change did: to those that are left, and to others.
@@ -205,9 +217,8 @@ impl Suspects {
         };
         self.limiters.retain(|it| !proof.refuted.contains(it));
         let with_effect = self.clone();
-        self.others.retain(|other| {
-            !contradicts(proof.observed, with_effect.effect(toggle, *other), toggle)
-        });
+        self.others
+            .retain(|other| !contradicts(proof.observed, with_effect.effect(toggle, *other)));
     }
 }
 
@@ -222,7 +233,8 @@ fn best(
     let first = *left.limiters.first()?;
     let differ = |toggle: Toggle, other: &Limiter| {
         let effects = left.effect(toggle, first).zip(left.effect(toggle, *other));
-        effects.is_some_and(|(own, other)| own != other)
+        let is_stay = |effect| effect == Effect::Stays;
+        effects.is_some_and(|(own, other)| is_stay(own) != is_stay(other))
     };
     let worth = |toggle: Toggle| {
         let count = |limiters: &[Limiter]| {

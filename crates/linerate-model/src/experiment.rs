@@ -392,6 +392,8 @@ pub struct Prediction {
 pub enum Effect {
     /// It grows, by as much as nothing else holds it.
     Grows,
+    /// It grows where the change reaches what holds it, which is not certain: that it stays says nothing.
+    MayGrow,
     /// It stays.
     Stays,
 }

@@ -47,7 +47,7 @@ pub enum Toggle {
     Segments,
 }
 
-use Effect::{Grows, Stays};
+use Effect::{Grows, MayGrow, Stays};
 use Toggle::{Buffers, Congestion, Discard, Flows, NoDelay, Segments, Unpaced};
 
 impl Toggle {
@@ -77,10 +77,11 @@ impl Toggle {
                 Some(Stays),
                 Some(Stays),
             ],
+            // Another algorithm may stop where the first did.
             Limiter::CongestionWindow => [
                 Some(Grows),
                 Some(Stays),
-                Some(Grows),
+                Some(MayGrow),
                 Some(Stays),
                 Some(Stays),
                 Some(Stays),
@@ -123,13 +124,14 @@ impl Toggle {
                 None,
                 None,
             ],
+            // It may be a CPU of the sender.
             Limiter::Cpu => [
                 None,
                 None,
                 None,
                 Some(Stays),
                 Some(Stays),
-                Some(Grows),
+                Some(MayGrow),
                 None,
             ],
             Limiter::OtherPrograms | Limiter::CpuQuota => {
@@ -214,12 +216,6 @@ impl Toggle {
             .find(|toggle| toggle.factor() == factor)
     }
 
-    /// Returns whether a number that stays refutes the limiters that it would have raised: another congestion control may stop
-    /// where the first did.
-    pub fn refutes(self) -> bool {
-        self != Congestion
-    }
-
     /// Returns whether it changes nothing but what a limiter is itself: more flows have more of all that each flow has.
     pub fn is_of_one(self) -> bool {
         self != Flows
@@ -238,7 +234,9 @@ impl Toggle {
             Buffers => {
                 let own = workload.options.socket_buffer;
                 changed.options.socket_buffer = match own {
-                    Some(_) => None,
+                    Some(own) => autotuned_exceeds(own, hosts)
+                        .is_none_or(|exceeds| exceeds)
+                        .then_some(None)?,
                     None => Some(larger_buffer(hosts)?),
                 };
                 [own, changed.options.socket_buffer].map(|it| it.map_or_else(auto, Level::Size))
@@ -302,32 +300,51 @@ impl Toggle {
     ) -> Option<(String, [Effect; 2])> {
         Self::ALL.into_iter().find_map(|toggle| {
             let effects = [toggle.effect(one)?, toggle.effect(other)?];
-            (effects[0] != effects[1]).then_some(())?;
+            let [one, other] = effects.map(|effect| effect == Stays);
+            (one != other).then_some(())?;
             Some((toggle.flags(workload)?, effects))
         })
     }
 }
 
-/// Returns a socket buffer that all hosts grant and that is larger than what they grow theirs to: of an option the kernel takes
-/// the double (socket(7)), up to that of a maximum.
-fn larger_buffer(hosts: &[HostRecord]) -> Option<Bytes> {
-    let of_host = |snapshot: &Snapshot| {
-        let most = |name: &str| snapshot.number(&format!("sysctl.net.core.{name}"));
-        let grown = |name: &str| {
-            let text = snapshot.text(&format!("sysctl.net.ipv4.{name}"))?;
-            text.split_whitespace().nth(2)?.parse::<f64>().ok()
-        };
-        let grown = grown("tcp_rmem")?.max(grown("tcp_wmem")?);
-        Some((most("rmem_max")?.min(most("wmem_max")?), grown))
+/// Returns the most that the kernel of a host lets receive and send buffers grow to by itself.
+fn grown_bytes(snapshot: &Snapshot) -> Option<[f64; 2]> {
+    let most = |name: &str| {
+        let text = snapshot.text(&format!("sysctl.net.ipv4.{name}"))?;
+        text.split_whitespace().nth(2)?.parse::<f64>().ok()
     };
-    let mut bytes = BUFFER.0 as f64;
-    let all: Option<Vec<(f64, f64)>> = hosts.iter().map(|it| of_host(&it.snapshot)).collect();
-    let all = all?;
-    for (granted, _) in &all {
-        bytes = bytes.min(*granted);
+    Some([most("tcp_rmem")?, most("tcp_wmem")?])
+}
+
+/// Returns whether autotuned buffers of all hosts grow beyond `own`, of which the kernel takes the double (socket(7)); absent
+/// where that is not known of one.
+pub fn autotuned_exceeds(own: Bytes, hosts: &[HostRecord]) -> Option<bool> {
+    let exceeds = |host: &HostRecord| {
+        let mut grown = grown_bytes(&host.snapshot)?.into_iter();
+        Some(grown.all(|grown| grown > 2.0 * own.0 as f64))
+    };
+    let known: Vec<Option<bool>> = hosts.iter().map(exceeds).collect();
+    if known.contains(&Some(false)) {
+        return Some(false);
     }
+    known.iter().all(Option::is_some).then_some(true)
+}
+
+/// Returns a socket buffer that all hosts grant and that is larger than what they grow theirs to.
+fn larger_buffer(hosts: &[HostRecord]) -> Option<Bytes> {
+    let granted = |snapshot: &Snapshot| {
+        let most = |name: &str| snapshot.number(&format!("sysctl.net.core.{name}"));
+        Some(most("rmem_max")?.min(most("wmem_max")?))
+    };
+    let of_host = |host: &HostRecord| {
+        let [receive, send] = grown_bytes(&host.snapshot)?;
+        Some((granted(&host.snapshot)?, receive.max(send)))
+    };
+    let all: Vec<(f64, f64)> = hosts.iter().map(of_host).collect::<Option<_>>()?;
+    let granted = all.iter().map(|(granted, _)| *granted);
+    let bytes = granted.reduce(f64::min)?.min(BUFFER.0 as f64);
     let is_larger = all.iter().all(|(_, grown)| 2.0 * bytes > *grown);
-    (is_larger && !all.is_empty()).then_some(Bytes(bytes as u64))
+    is_larger.then_some(Bytes(bytes as u64))
 }
 
 /// Returns the hosts that send payload: both ends where it goes both ways.

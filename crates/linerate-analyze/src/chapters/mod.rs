@@ -155,6 +155,7 @@ fn predictions(proof: &Proof) -> Table {
     let rows = proof.predicted.iter().map(|predicted| {
         let effect = match predicted.effect {
             Some(Effect::Grows) => "grows",
+            Some(Effect::MayGrow) => "may grow",
             Some(Effect::Stays) => "stays",
             None => "not known",
         };
