@@ -62,6 +62,16 @@ pub fn suspects(recording: &Recording) -> Option<Suspects> {
             limiters.push(standing);
         }
     }
+    // One option sets both buffers: where none of them was named, a change of it is one of the other as well.
+    let both = [Limiter::ReceiverWindow, Limiter::SendBuffer];
+    if named.is_none() && both.iter().any(|buffer| limiters.contains(buffer)) {
+        limiters.extend(
+            both.iter()
+                .filter(|buffer| !limiters.contains(buffer))
+                .copied()
+                .collect::<Vec<_>>(),
+        );
+    }
     let traffic = if cell.workload.traffic.is_transactional() {
         Traffic::Exchange
     } else if cell.workload.manner.transport.is_tcp() {
