@@ -20,6 +20,7 @@ use crate::compare::interval::{median_or_range, quantile_interval, student_t_int
 use crate::compare::noise::Noise;
 use crate::diagnose::verdict::Verdict;
 use crate::precision::of_runs;
+use crate::proof::Proofs;
 use crate::reduce::{
     Floors, HALVES_SHARE_MAX, Outcome, Together, Values, by_trial, describe, name, one_way,
     outcomes, outcomes_one_way, pooled_latency,
@@ -44,6 +45,8 @@ pub(crate) struct Dataset<'a> {
     pub(crate) step: Option<u32>,
     /// Trials of several groups as a whole.
     pub(crate) together: Vec<Together>,
+    /// What was changed after the measurement to prove what limits it, and what that did.
+    pub(crate) proofs: Proofs,
     /// What the comparisons of the whole report decide, once asked for.
     verdicts: OnceCell<Verdicts>,
     /// The shortest round trips, once asked for.
@@ -283,6 +286,7 @@ impl<'a> Dataset<'a> {
             published: false,
             step: None,
             together: Vec::new(),
+            proofs: Proofs::default(),
             verdicts: OnceCell::new(),
             floors: OnceCell::new(),
         }

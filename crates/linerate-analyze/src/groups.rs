@@ -12,6 +12,7 @@
 //!    `stream.connections` to it.
 //! 4. The links carry all groups together: above what they carry, no group's number is believed.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::experiment::{Cell, Control, Experiment, Factor};
@@ -23,6 +24,7 @@ use linerate_model::samples::Samples;
 use linerate_model::workload::{Group, Workload};
 use linerate_model::{FlowId, TrialId};
 
+use crate::proof::{self, Proofs};
 use crate::reduce::{self, Outcome};
 
 /// A recording as one of its groups has it.
@@ -230,8 +232,12 @@ pub struct Reduced<'r> {
     recorded: &'r Recording,
     /// All views as one, where trials have several groups, and what is added to the numbers of trials for a further one.
     spread: Option<(Recording, u32)>,
-    /// Of the trials as they are spread.
+    /// What was measured, where trials after it prove what limits it.
+    measured: Option<Recording>,
+    /// Of the trials as they are spread, or of those that measured.
     outcomes: Vec<Outcome>,
+    /// Of the trials that prove what limits them.
+    proving: Vec<Outcome>,
 }
 
 /// Outcomes of trials that were reduced before, by trial and group.
@@ -265,10 +271,21 @@ impl<'r> Reduced<'r> {
             .map(|outcome| (key(outcome.trial), outcome.clone()));
         known.0.extend(new);
         let outcomes = reduce::in_order(all, outcomes);
+        let plan = &recorded.document.plan;
+        let proves = |outcome: &Outcome| {
+            let experiment = plan.experiment(&outcome.experiment);
+            experiment.is_some_and(Experiment::is_proof)
+        };
+        let (proving, outcomes) = outcomes.into_iter().partition(proves);
         Self {
             recorded,
             spread,
+            measured: match proof::measured(recorded) {
+                Cow::Owned(measured) => Some(measured),
+                Cow::Borrowed(_) => None,
+            },
             outcomes,
+            proving,
         }
     }
 
@@ -279,12 +296,29 @@ impl<'r> Reduced<'r> {
 
     /// Returns the recording whose trials have one group each.
     pub(crate) fn recording(&self) -> &Recording {
-        self.spread.as_ref().map_or(self.recorded, |(all, _)| all)
+        let measured = self.measured.as_ref().unwrap_or(self.recorded);
+        self.spread.as_ref().map_or(measured, |(all, _)| all)
+    }
+
+    /// Returns what was changed after the measurement to prove what limits it, and what that did.
+    pub fn proofs(&self) -> Proofs {
+        proof::proofs_of(&self.recorded.document.plan, &self.proving)
     }
 
     /// Returns what is added to the numbers of trials for a further group, where there are several.
     pub(crate) fn step(&self) -> Option<u32> {
         Some(self.spread.as_ref()?.1)
+    }
+
+    /// Returns the recording of what was changed, if anything was.
+    pub(crate) fn proving(&self) -> Option<Recording> {
+        self.measured.as_ref()?;
+        Some(proof::proving(self.recorded))
+    }
+
+    /// Returns the outcomes of [`Self::proving`].
+    pub(crate) fn proving_outcomes(&self) -> &[Outcome] {
+        &self.proving
     }
 
     /// Returns the outcomes, with the numbers that trials were recorded with.
@@ -295,7 +329,8 @@ impl<'r> Reduced<'r> {
                 .map_or(outcome.trial, |step| TrialId(outcome.trial.0 % step)),
             ..outcome.clone()
         };
-        self.outcomes.iter().map(own).collect()
+        let all = self.outcomes.iter().chain(&self.proving);
+        all.map(own).collect()
     }
 
     /// Returns the outcomes of [`Self::recording`].

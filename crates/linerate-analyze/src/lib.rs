@@ -131,6 +131,12 @@ pub mod condition;
 /// Whether repeated measurements determine a result.
 pub mod precision;
 
+/// What one change after another says of what limits a measurement.
+pub mod proof;
+
+/// What a run changes to prove what limits it.
+pub mod prove;
+
 /// Experiments whose levels follow from what was measured of others.
 pub mod adaptive;
 
@@ -192,6 +198,7 @@ pub fn analyze_reduced(reduced: &Reduced<'_>, published: bool) -> Analysis {
     let recording = reduced.recording();
     let mut dataset = Dataset::of(recording, reduced.spread_outcomes().to_vec());
     dataset.published = published;
+    dataset.proofs = reduced.proofs();
     if let Some(step) = reduced.step() {
         dataset.step = Some(step);
         dataset.together = reduce::together(reduced.recorded(), |id| {
@@ -200,7 +207,13 @@ pub fn analyze_reduced(reduced: &Reduced<'_>, published: bool) -> Analysis {
             groups.all(Outcome::is_valid)
         });
     }
-    analysis(recording, dataset)
+    let proofs = reduced.proving();
+    let mut analysis = analysis(recording, dataset);
+    analysis.chapters.extend(proofs.iter().flat_map(|proving| {
+        let dataset = Dataset::of(proving, reduced.proving_outcomes().to_vec());
+        chapters::proofs(&dataset, &reduced.proofs())
+    }));
+    analysis
 }
 
 /// Returns a finding with the experiment that it is from, where there are several.

@@ -1,10 +1,11 @@
 //! What to do next about one measurement where no limiter is known, in one line: flags to repeat it with, or where
 //! to look. Nothing of it was measured to help; a study's recommendations are.
 
+use linerate_model::experiment::Effect;
 use linerate_model::limiter::Limiter;
 use linerate_model::workload::Workload;
 
-use crate::causes::toggle::{Effect, Toggle};
+use crate::causes::toggle::Toggle;
 
 /// Returns what decides between two limiters that are left standing, and how.
 pub(crate) fn separating(standing: &[Limiter], workload: &Workload) -> Option<String> {
@@ -12,15 +13,20 @@ pub(crate) fn separating(standing: &[Limiter], workload: &Workload) -> Option<St
         return None;
     };
     let (flags, effects) = Toggle::separating(one, other, workload)?;
-    let outcome = |effect: Effect, limiter: Limiter| match effect {
-        Effect::Grows => format!("where the number grows, it is {}", limiter.title()),
-        Effect::Stays => format!("where it stays, {}", limiter.title()),
+    let [grows, stays] = if effects[0] == Effect::Stays {
+        [(other, effects[1]), (one, effects[0])]
+    } else {
+        [(one, effects[0]), (other, effects[1])]
     };
-    let mut outcomes = [outcome(effects[0], one), outcome(effects[1], other)];
-    if effects[0] == Effect::Stays {
-        outcomes.reverse();
-    }
-    Some(format!("repeat with `{flags}`: {}", outcomes.join("; ")))
+    let stays = match grows.1 {
+        Effect::MayGrow => "where it stays, that is open".to_owned(),
+        _ => format!("where it stays, {}", stays.0.title()),
+    };
+    let grows = format!("where the number grows, it is {}", grows.0.title());
+    Some(format!(
+        "repeat with `--prove`, which changes that and more after the measurement and decides within seconds, or with `{flags}`: {}",
+        [grows, stays].join("; ")
+    ))
 }
 
 /// Where other groups went on beside what is not explained.

@@ -35,8 +35,12 @@ use crate::diagnose::{self, Found, What};
 use crate::latency::{Latency, microseconds};
 use crate::live::{Interval, Live};
 use crate::precision::{of_runs, time_of_runs};
+use crate::proof::{Proof, Proofs};
 use crate::queue_map::queue_of;
-use crate::reduce::{Outcome, QdiscDrops, Together, Values, WAIT_SHARE_MIN, dropping_qdiscs, name};
+use crate::reduce::{
+    Outcome, QdiscDrops, ROUND_TRIPS_SETTLED, Together, Values, WAIT_SHARE_MIN, dropping_qdiscs,
+    name,
+};
 use crate::{front, next, trust};
 
 /// This document, and the number of its shape.
@@ -46,8 +50,6 @@ pub const SINGLE_SCHEMA: (&str, u32) = ("linerate.run", 2);
 const DISTURBED_SHARE_MUCH: f64 = 0.25;
 /// Share of the time that a worker wants its CPU, or that CPUs are busy, from which on the number may depend on them.
 const NEEDED_SHARE_MIN: f64 = 0.5;
-/// Round trips of a window below which a longer one tells more: a congestion window grows for ten to twenty.
-const ROUND_TRIPS_SETTLED: f64 = 30.0;
 /// Share of the segments sent again from which on flows that get nothing through are a queue's doing.
 const LOST_SHARE_MANY: f64 = 0.01;
 
@@ -84,6 +86,9 @@ pub struct Single<'a> {
     pub cautions: Vec<Finding>,
     /// How far the numbers may be relied on.
     pub trust: Trust,
+    /// What was changed after the measurement to prove what limits it, and what that did.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub proofs: Vec<Proof>,
     /// The limiters that are left standing where what limits it is not known, the likelier first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub standing: Vec<Limiter>,
@@ -500,12 +505,18 @@ pub struct SingleIncoming {
 
 /// Returns the result document of a recording of one cell.
 pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
+    proven(recording, Proofs::default(), shown)
+}
+
+/// Returns the same where changes were made after it.
+pub fn proven(recording: &Recording, proofs: Proofs, shown: Shown) -> Single<'_> {
     let document = &recording.document;
     let workload = document.plan.trials.first().map_or_else(
         || Workload::stream(linerate_model::workload::Direction::ToServer),
         |trial| trial.workload.clone(),
     );
-    let dataset = Dataset::new(recording);
+    let mut dataset = Dataset::new(recording);
+    dataset.proofs = proofs.clone();
     let told = diagnose::told(&dataset);
     let all = told.findings.iter().chain(&told.cautions);
     let limiter = all.filter_map(|found| match found.what {
@@ -549,6 +560,7 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
         workload,
         trust: trust::trust(&dataset, &told),
         standing,
+        proofs: proofs.all,
         next: None,
         findings: told.findings.into_iter().map(Found::finding).collect(),
         cautions: told.cautions.into_iter().map(Found::finding).collect(),
@@ -584,7 +596,8 @@ pub fn single(recording: &Recording, shown: Shown) -> Single<'_> {
         }),
         None if is_measured && single.shares_device() => Some(diagnose::WHERE_SHARED.to_owned()),
         None if is_measured && single.lacks_cpus() => Some(next::WHERE_DISTURBED.to_owned()),
-        None if is_measured && separating.is_some() => separating,
+        // What was changed already is not asked for again.
+        None if is_measured && separating.is_some() && single.proofs.is_empty() => separating,
         None if is_measured && single.is_unsettled() => Some(next::WHERE_UNSETTLED.to_owned()),
         None if is_measured && !recording.captures.is_empty() => {
             Some(next::WHERE_CAPTURED.to_owned())

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::fraction::Fraction;
 use crate::group_name::GroupName;
 use crate::knob::{KNOBS, Knob};
+use crate::limiter::Limiter;
 use crate::pairs::{Pair, Pairs};
 use crate::parameter::{self, PARAMETERS, Parameter};
 use crate::probe::Probes;
@@ -368,6 +369,33 @@ pub struct Experiment {
     /// Which hosts measure with which, where all of a fleet do; its first factor is then the pair.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pairs: Option<Pairs>,
+    /// What changing its one factor does to the number by each limiter that may hold it, the one that was named first; written
+    /// before it is measured. None where it proves nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub predicted: Vec<Prediction>,
+}
+
+/// What a change does to a number that one limiter holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Prediction {
+    /// The limiter.
+    pub limiter: Limiter,
+    /// What the change does; absent where that does not follow from what the limiter is.
+    pub effect: Option<Effect>,
+}
+
+/// What a change does to a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// It grows, by as much as nothing else holds it.
+    Grows,
+    /// It grows where the change reaches what holds it, which is not certain: that it stays says nothing.
+    MayGrow,
+    /// It stays.
+    Stays,
 }
 
 /// A level that its factor cannot take.
@@ -541,6 +569,11 @@ impl Experiment {
         let level = self.search.as_ref()?.control.clone()?;
         let (factor, _) = self.factors.first()?;
         Some(Cell::from([(*factor, level)]))
+    }
+
+    /// Returns whether it proves what limits another measurement.
+    pub fn is_proof(&self) -> bool {
+        !self.predicted.is_empty()
     }
 
     /// Returns whether its levels follow from what was measured of others: they were measured one after the other.

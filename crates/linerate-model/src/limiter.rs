@@ -2,10 +2,10 @@
 //!
 //! How each is found, what that needs of evidence and what to do next is beside its rule, in `linerate-analyze`.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What holds a number down.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Limiter {

@@ -120,6 +120,7 @@ fn draft(source: &Source<'_>, file: RawFile) -> Result<Draft, ReadError> {
         search,
         refinement,
         pairs: None,
+        predicted: Vec::new(),
     };
     set_groups(&mut experiment, &groups);
     let budget = match &file.budget {

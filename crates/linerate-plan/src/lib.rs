@@ -47,6 +47,8 @@ mod order;
 mod pattern;
 /// Putting it together.
 mod planner;
+/// Trials that show what a change does to a measurement.
+mod proof;
 /// What may be searched for.
 mod search;
 
@@ -61,4 +63,5 @@ pub use planner::{
     PlanError, PlanRequest, Single, TRIALS_MAX, fitting, is_single, loaded, plan, searched, single,
     yielding,
 };
+pub use proof::proof;
 pub use search::{REPLICATES_MIN as SEARCH_REPLICATES_MIN, SearchError, search};

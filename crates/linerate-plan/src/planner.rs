@@ -429,6 +429,7 @@ fn plain(name: &str, workload: Workload, timing: Timing, replicates: u32) -> Exp
         search: None,
         refinement: None,
         pairs: None,
+        predicted: Vec::new(),
     }
 }
 

@@ -303,6 +303,7 @@ impl MadeRun {
             search: None,
             refinement: None,
             pairs: None,
+            predicted: Vec::new(),
         });
     }
 

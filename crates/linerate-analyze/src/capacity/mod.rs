@@ -24,6 +24,7 @@ use linerate_model::run::Recording;
 use serde::Serialize;
 
 use crate::dataset::Dataset;
+use crate::proof;
 pub use ahead::{Above, Gain};
 pub use kind::{Kind, Side};
 pub use model::{HeldOut, Model, Price};
@@ -60,6 +61,7 @@ pub struct Capacity {
 
 /// Returns what `recording` says of capacity, and what `target` asks for.
 pub fn capacity(recording: &Recording, target: Option<&Target>) -> Capacity {
+    let recording = &*proof::measured(recording);
     let dataset = Dataset::new(recording);
     let document = &recording.document;
     let (models, missing) = models(&dataset);

@@ -3,9 +3,30 @@
 //! The table is what a limiter is, said of the change before anybody makes it: twice as many flows have twice the windows, and
 //! the same path. A dash is what nobody can say: more flows beside other programs have more of the CPUs, or not.
 
+use linerate_model::Bytes;
+use linerate_model::experiment::{AUTO, Effect, Factor, Level};
+use linerate_model::host::Snapshot;
 use linerate_model::limiter::Limiter;
 use linerate_model::manner::{ReceiveBy, Transport};
-use linerate_model::workload::{FLOWS_MAX, Workload};
+use linerate_model::run::{HostPart, HostRecord};
+use linerate_model::workload::{Direction, FLOWS_MAX, Workload};
+
+/// A socket buffer that is larger than what most paths ask for, and a segment that is smaller than what they carry.
+const BUFFER: Bytes = Bytes(4 << 20);
+const SMALL_SEGMENT_BYTES: u32 = 1208;
+/// The congestion control that is tried in place of those that take loss for a full path.
+const OTHER_CONGESTION: &str = "bbr";
+
+/// A change of one run as a program makes it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// What changes.
+    pub factor: Factor,
+    /// What it is, and what it becomes.
+    pub levels: [Level; 2],
+    /// The traffic after it.
+    pub workload: Workload,
+}
 
 /// A change of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,16 +47,7 @@ pub enum Toggle {
     Segments,
 }
 
-/// What a change does to the number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effect {
-    /// It grows, by as much as nothing else holds it.
-    Grows,
-    /// It stays.
-    Stays,
-}
-
-use Effect::{Grows, Stays};
+use Effect::{Grows, MayGrow, Stays};
 use Toggle::{Buffers, Congestion, Discard, Flows, NoDelay, Segments, Unpaced};
 
 impl Toggle {
@@ -65,10 +77,11 @@ impl Toggle {
                 Some(Stays),
                 Some(Stays),
             ],
+            // Another algorithm may stop where the first did.
             Limiter::CongestionWindow => [
                 Some(Grows),
                 Some(Stays),
-                Some(Grows),
+                Some(MayGrow),
                 Some(Stays),
                 Some(Stays),
                 Some(Stays),
@@ -111,13 +124,14 @@ impl Toggle {
                 None,
                 None,
             ],
+            // It may be a CPU of the sender.
             Limiter::Cpu => [
                 None,
                 None,
                 None,
                 Some(Stays),
                 Some(Stays),
-                Some(Grows),
+                Some(MayGrow),
                 None,
             ],
             Limiter::OtherPrograms | Limiter::CpuQuota => {
@@ -164,12 +178,12 @@ impl Toggle {
             Flows => (more <= FLOWS_MAX).then(|| format!("-P {more}")),
             Buffers if !is_tcp => None,
             Buffers if workload.options.socket_buffer.is_some() => Some("no -w".to_owned()),
-            Buffers => Some("-w 4M".to_owned()),
+            Buffers => Some(format!("-w {}M", BUFFER.0 >> 20)),
             Congestion if !is_tcp => None,
-            Congestion if workload.options.congestion.as_deref() == Some("bbr") => {
+            Congestion if workload.options.congestion.as_deref() == Some(OTHER_CONGESTION) => {
                 Some("-C cubic".to_owned())
             }
-            Congestion => Some("-C bbr".to_owned()),
+            Congestion => Some(format!("-C {OTHER_CONGESTION}")),
             NoDelay => (is_tcp && workload.options.nagle != Some(false)).then(|| "-N".to_owned()),
             Unpaced => {
                 let is_paced =
@@ -178,8 +192,103 @@ impl Toggle {
             }
             Discard => (is_tcp && is_stream && workload.manner.receive == ReceiveBy::Copy)
                 .then(|| "--rx discard".to_owned()),
-            Segments => is_tcp.then(|| "-M 1208".to_owned()),
+            Segments => is_tcp.then(|| format!("-M {SMALL_SEGMENT_BYTES}")),
         }
+    }
+
+    /// Returns what it changes.
+    pub fn factor(self) -> Factor {
+        match self {
+            Flows => Factor::Connections,
+            Buffers => Factor::SocketBuffer,
+            Congestion => Factor::Congestion,
+            NoDelay => Factor::Nagle,
+            Unpaced => Factor::Rate,
+            Discard => Factor::Receive,
+            Segments => Factor::MssBytes,
+        }
+    }
+
+    /// Returns the one that changes `factor`.
+    pub fn of(factor: Factor) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|toggle| toggle.factor() == factor)
+    }
+
+    /// Returns whether it changes nothing but what a limiter is itself: more flows have more of all that each flow has.
+    pub fn is_of_one(self) -> bool {
+        self != Flows
+    }
+
+    /// Returns the change of `workload` between `hosts`, where it can be made there and is one.
+    pub fn change(self, workload: &Workload, hosts: &[HostRecord]) -> Option<Change> {
+        self.flags(workload)?;
+        let mut changed = workload.clone();
+        let auto = || Level::Word(AUTO.to_owned());
+        let levels = match self {
+            Flows => {
+                changed.connections *= 2;
+                [workload, &changed].map(|it| Level::Count(it.connections.into()))
+            }
+            Buffers => {
+                let own = workload.options.socket_buffer;
+                changed.options.socket_buffer = match own {
+                    Some(own) => autotuned_exceeds(own, hosts)
+                        .is_none_or(|exceeds| exceeds)
+                        .then_some(None)?,
+                    None => Some(larger_buffer(hosts)?),
+                };
+                [own, changed.options.socket_buffer].map(|it| it.map_or_else(auto, Level::Size))
+            }
+            Congestion => {
+                let own = match &workload.options.congestion {
+                    Some(own) => own.clone(),
+                    None => own_congestion(workload, hosts)?.to_owned(),
+                };
+                // What a host does not list its kernel may load; one that refuses spoils the trials of the change alone.
+                let lacks = |host: &HostRecord| {
+                    let names = "sysctl.net.ipv4.tcp_available_congestion_control";
+                    let names = host.snapshot.text(names);
+                    names.is_some_and(|names| {
+                        !names.split_whitespace().any(|it| it == OTHER_CONGESTION)
+                    })
+                };
+                if own == OTHER_CONGESTION || senders(workload, hosts).any(lacks) {
+                    return None;
+                }
+                changed.options.congestion = Some(OTHER_CONGESTION.to_owned());
+                [own, OTHER_CONGESTION.to_owned()].map(Level::Word)
+            }
+            NoDelay => {
+                changed.options.nagle = Some(false);
+                [true, false].map(Level::Switch)
+            }
+            Unpaced => {
+                let own = workload.manner.rate_bps.or(workload.options.pacing_bps)?;
+                (changed.manner.rate_bps, changed.options.pacing_bps) = (None, None);
+                [Level::Rate(own), auto()]
+            }
+            Discard => {
+                changed.manner.receive = ReceiveBy::Discard;
+                ["copy", "discard"].map(|word| Level::Word(word.to_owned()))
+            }
+            Segments => {
+                let own = workload.options.mss_bytes;
+                if own.is_some_and(|own| own <= SMALL_SEGMENT_BYTES) {
+                    return None;
+                }
+                changed.options.mss_bytes = Some(SMALL_SEGMENT_BYTES);
+                let size = |bytes: u32| Level::Size(Bytes(bytes.into()));
+                [own.map_or_else(auto, size), size(SMALL_SEGMENT_BYTES)]
+            }
+        };
+        changed.check().ok()?;
+        Some(Change {
+            factor: self.factor(),
+            levels,
+            workload: changed,
+        })
     }
 
     /// Returns the first that `workload` may be changed by and that does different things to a number held by `one` and by
@@ -191,15 +300,80 @@ impl Toggle {
     ) -> Option<(String, [Effect; 2])> {
         Self::ALL.into_iter().find_map(|toggle| {
             let effects = [toggle.effect(one)?, toggle.effect(other)?];
-            (effects[0] != effects[1]).then_some(())?;
+            let [one, other] = effects.map(|effect| effect == Stays);
+            (one != other).then_some(())?;
             Some((toggle.flags(workload)?, effects))
         })
     }
 }
 
+/// Returns the most that the kernel of a host lets receive and send buffers grow to by itself.
+fn grown_bytes(snapshot: &Snapshot) -> Option<[f64; 2]> {
+    let most = |name: &str| {
+        let text = snapshot.text(&format!("sysctl.net.ipv4.{name}"))?;
+        text.split_whitespace().nth(2)?.parse::<f64>().ok()
+    };
+    Some([most("tcp_rmem")?, most("tcp_wmem")?])
+}
+
+/// Returns whether autotuned buffers of all hosts grow beyond `own`, of which the kernel takes the double (socket(7)); absent
+/// where that is not known of one.
+pub fn autotuned_exceeds(own: Bytes, hosts: &[HostRecord]) -> Option<bool> {
+    let exceeds = |host: &HostRecord| {
+        let mut grown = grown_bytes(&host.snapshot)?.into_iter();
+        Some(grown.all(|grown| grown > 2.0 * own.0 as f64))
+    };
+    let known: Vec<Option<bool>> = hosts.iter().map(exceeds).collect();
+    if known.contains(&Some(false)) {
+        return Some(false);
+    }
+    known.iter().all(Option::is_some).then_some(true)
+}
+
+/// Returns a socket buffer that all hosts grant and that is larger than what they grow theirs to.
+fn larger_buffer(hosts: &[HostRecord]) -> Option<Bytes> {
+    let granted = |snapshot: &Snapshot| {
+        let most = |name: &str| snapshot.number(&format!("sysctl.net.core.{name}"));
+        Some(most("rmem_max")?.min(most("wmem_max")?))
+    };
+    let of_host = |host: &HostRecord| {
+        let [receive, send] = grown_bytes(&host.snapshot)?;
+        Some((granted(&host.snapshot)?, receive.max(send)))
+    };
+    let all: Vec<(f64, f64)> = hosts.iter().map(of_host).collect::<Option<_>>()?;
+    let granted = all.iter().map(|(granted, _)| *granted);
+    let bytes = granted.reduce(f64::min)?.min(BUFFER.0 as f64);
+    let is_larger = all.iter().all(|(_, grown)| 2.0 * bytes > *grown);
+    is_larger.then_some(Bytes(bytes as u64))
+}
+
+/// Returns the hosts that send payload: both ends where it goes both ways.
+fn senders<'h>(
+    workload: &Workload,
+    hosts: &'h [HostRecord],
+) -> impl Iterator<Item = &'h HostRecord> {
+    let part = match workload.traffic.direction() {
+        Some(Direction::ToServer) => Some(HostPart::Client),
+        Some(Direction::FromServer) => Some(HostPart::Server),
+        Some(Direction::Both) | None => None,
+    };
+    let mut hosts = hosts.iter();
+    std::iter::from_fn(move || hosts.find(|host| part.is_none_or(|part| host.part == part)))
+}
+
+/// Returns the congestion control of sockets that ask for none, where all that send have the same.
+fn own_congestion<'h>(workload: &Workload, hosts: &'h [HostRecord]) -> Option<&'h str> {
+    let own = |host: &'h HostRecord| host.snapshot.text("sysctl.net.ipv4.tcp_congestion_control");
+    let mut names = senders(workload, hosts).map(own);
+    let first = names.next()??;
+    names.all(|other| other == Some(first)).then_some(first)
+}
+
 #[cfg(test)]
 mod tests {
-    use linerate_model::workload::Direction;
+    use linerate_model::host::{Fact, FactValue};
+    use linerate_model::unit::Unit;
+    use linerate_truth::recording::MadeRun;
 
     use super::*;
 
@@ -215,5 +389,85 @@ mod tests {
             &workload,
         );
         assert_eq!(separating, Some(("-w 4M".to_owned(), [Grows, Stays])));
+    }
+
+    /// Server and client with these facts of their kernels.
+    fn hosts(facts: &[(&str, &str)]) -> Vec<HostRecord> {
+        let mut hosts = MadeRun::new(1, None).recording.document.hosts;
+        for host in &mut hosts {
+            host.snapshot
+                .facts
+                .extend(facts.iter().map(|(name, text)| Fact {
+                    name: format!("sysctl.net.{name}"),
+                    value: match text.parse() {
+                        Ok(number) => FactValue::Number(number, Unit::Bytes),
+                        Err(_) => FactValue::Text((*text).to_owned()),
+                    },
+                }));
+        }
+        hosts
+    }
+
+    #[test]
+    fn a_buffer_is_larger_only_where_it_is_granted_and_exceeds_what_autotuning_reaches() {
+        let workload = Workload::stream(Direction::ToServer);
+        let larger = |rmem_max: &str| {
+            let hosts = hosts(&[
+                ("core.rmem_max", rmem_max),
+                ("core.wmem_max", "8388608"),
+                ("ipv4.tcp_rmem", "4096 131072 6291456"),
+                ("ipv4.tcp_wmem", "4096 16384 4194304"),
+            ]);
+            Buffers
+                .change(&workload, &hosts)?
+                .workload
+                .options
+                .socket_buffer
+        };
+        assert_eq!(larger("212992"), None);
+        // Twice 3 MiB are as much as autotuning reaches.
+        assert_eq!(larger("3145728"), None);
+        assert_eq!(larger("3500000"), Some(Bytes(3_500_000)));
+        assert_eq!(larger("16777216"), Some(BUFFER));
+        assert_eq!(Buffers.change(&workload, &hosts(&[])), None);
+
+        let mut workload = workload;
+        workload.options.socket_buffer = Some(Bytes(65_536));
+        let change = Buffers
+            .change(&workload, &hosts(&[]))
+            .expect("it is left to the kernel");
+        assert_eq!(change.workload.options.socket_buffer, None);
+    }
+
+    #[test]
+    fn another_congestion_control_is_one_that_the_sender_has_and_does_not_use() {
+        let mut workload = Workload::stream(Direction::ToServer);
+        let available = |names| ("ipv4.tcp_available_congestion_control", names);
+        let both = hosts(&[
+            available("reno cubic bbr"),
+            ("ipv4.tcp_congestion_control", "cubic"),
+        ]);
+        let change = Congestion.change(&workload, &both).expect("bbr is there");
+        assert_eq!(
+            change.levels,
+            ["cubic", "bbr"].map(|name| Level::Word(name.to_owned()))
+        );
+        let mut lacking = both.clone();
+        for host in &mut lacking {
+            if host.part == HostPart::Server {
+                host.snapshot = Snapshot { facts: Vec::new() };
+            }
+        }
+        assert_eq!(Congestion.change(&workload, &lacking), Some(change));
+        workload.options.congestion = Some(OTHER_CONGESTION.to_owned());
+        assert_eq!(Congestion.change(&workload, &both), None);
+        workload.options.congestion = None;
+        let none = hosts(&[
+            available("reno cubic"),
+            ("ipv4.tcp_congestion_control", "cubic"),
+        ]);
+        assert_eq!(Congestion.change(&workload, &none), None);
+        let unknown = hosts(&[available("reno cubic bbr")]);
+        assert_eq!(Congestion.change(&workload, &unknown), None);
     }
 }

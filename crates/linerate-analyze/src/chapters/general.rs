@@ -88,6 +88,8 @@ pub(super) fn chapter(
         figures,
         tables: verdicts_of(dataset, experiment)
             .into_iter()
+            // What a change proves is decided by its own margin and error.
+            .filter(|_| !experiment.is_proof())
             .chain([draw::table("All cells", &cells, responses)])
             .collect(),
         findings: findings

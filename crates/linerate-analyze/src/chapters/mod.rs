@@ -64,7 +64,7 @@ mod window;
 use std::collections::BTreeMap;
 
 use linerate_model::analysis::{Chapter, Figure, Origin, Table, TableCell};
-use linerate_model::experiment::Experiment;
+use linerate_model::experiment::{Effect, Experiment};
 use linerate_model::limiter::Limiter;
 use linerate_model::number;
 use linerate_model::response::is_headline;
@@ -73,6 +73,7 @@ use linerate_model::unit::Unit;
 use crate::adaptive;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::diagnose::{self, Found, Told, What, limiter_of};
+use crate::proof::{Proof, Proofs};
 use crate::words;
 pub(crate) use findings::best_with_cpu;
 use study_chapter::{Content, Measured, StudyChapter};
@@ -129,6 +130,45 @@ pub(crate) fn chapters(dataset: &Dataset<'_>, told: &Told<'_>) -> Vec<Chapter> {
     // What has no number comes before what is found of all.
     chapters.sort_by_key(|chapter| chapter.number.unwrap_or(findings::CHAPTER.number - 1));
     chapters
+}
+
+/// Returns the chapters of what was changed after a measurement, whose answers are what follows from that.
+pub(crate) fn proofs(dataset: &Dataset<'_>, proofs: &Proofs) -> Vec<Chapter> {
+    let told = Told {
+        findings: Vec::new(),
+        cautions: Vec::new(),
+    };
+    let experiments = dataset.experiments().iter();
+    let chapter = |experiment: &Experiment| {
+        let mut chapter = of_experiment(dataset, experiment, &told);
+        let mut all = proofs.all.iter();
+        let proof = all.find(|proof| proof.experiment == experiment.name);
+        chapter.answer = proof.map(|proof| format!("{}.", words::sentence(&proof.line())));
+        chapter.tables.splice(0..0, proof.map(predictions));
+        chapter
+    };
+    experiments.map(chapter).collect()
+}
+
+/// Returns what was predicted of a change before it was made.
+fn predictions(proof: &Proof) -> Table {
+    let rows = proof.predicted.iter().map(|predicted| {
+        let effect = match predicted.effect {
+            Some(Effect::Grows) => "grows",
+            Some(Effect::MayGrow) => "may grow",
+            Some(Effect::Stays) => "stays",
+            None => "not known",
+        };
+        let after = match proof.limiter {
+            _ if proof.refuted.contains(&predicted.limiter) => "refuted",
+            Some(limiter) if limiter == predicted.limiter => proof.verdict.word(),
+            _ => "left open",
+        };
+        let cells = [predicted.limiter.title(), effect, after];
+        cells.map(TableCell::from).to_vec()
+    });
+    let heads = ["If it is held by", "the number", "after it"];
+    Table::new("Predicted before it was measured", heads, rows)
 }
 
 /// Returns `chapter` with the findings and trials of the experiments that are measured for it.

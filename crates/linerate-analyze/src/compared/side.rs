@@ -14,6 +14,7 @@ use serde::de::IgnoredAny;
 
 use crate::compare::interval::{deviation, mean, median_or_range, student_t_interval};
 use crate::dataset::{CellOutcomes, Dataset, TAILS};
+use crate::proof;
 use crate::reduce::{describe, name};
 use crate::single::SINGLE_SCHEMA;
 use crate::trust::trust;
@@ -158,6 +159,7 @@ fn responses(response: &str, workload: &Workload) -> Vec<String> {
 impl RunSide {
     /// Returns the side of a recording; where trials have several groups, with the cells of each of them.
     pub fn of_recording(recording: &Recording, name: &str) -> Self {
+        let recording = &*proof::measured(recording);
         let views = groups::views(recording);
         let sides = views.iter().map(|view| Self::of_one(&view.recording, name));
         let whole = sides.reduce(|first, other| Self {

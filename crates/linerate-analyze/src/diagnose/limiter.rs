@@ -1,6 +1,6 @@
 //! What limits a cell, and one finding for each limiter of the host as it is.
 
-use linerate_model::finding::{Finding, FindingKind};
+use linerate_model::finding::{EvidenceList, Finding, FindingKind};
 use linerate_model::limiter::Limiter;
 use linerate_model::workload::{Direction, Workload};
 
@@ -11,6 +11,7 @@ use super::verdict::Verdict;
 use super::{both_ways, round_trip, same_rate, say, stream};
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::infer::Inference;
+use crate::reduce::describe;
 use crate::words;
 
 /// Trials that a finding about CPUs rests on at least, where trials were repeated as often.
@@ -31,7 +32,8 @@ pub(crate) fn limits(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<L
 }
 
 fn find(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
-    let verdict = find_alone(dataset, cell)?;
+    let concluded = find_alone(dataset, cell);
+    let verdict = proven(dataset, cell, concluded)?;
     // What a path or a host has left beside other groups is no limit of either: only what each flow's own TCP and
     // pacer say is.
     let is_of_flows = matches!(
@@ -39,6 +41,45 @@ fn find(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
         Limiter::Pacing | Limiter::ReceiverWindow | Limiter::SendBuffer | Limiter::Application
     );
     (is_of_flows || cell.experiment.beside.is_empty()).then_some(verdict)
+}
+
+/// Returns what was concluded of `cell` after what was changed to prove it: the limiter that is proven, and none that is
+/// refuted.
+fn proven(
+    dataset: &Dataset<'_>,
+    cell: &CellOutcomes<'_>,
+    concluded: Option<Verdict>,
+) -> Option<Verdict> {
+    let proofs = &dataset.proofs;
+    let Some((proof, limiter)) = proofs
+        .deciding()
+        .and_then(|proof| Some((proof, proof.limiter?)))
+    else {
+        return concluded.filter(|verdict| !proofs.refutes(verdict.limiter));
+    };
+    if let Some(mut verdict) = concluded.filter(|verdict| verdict.limiter == limiter) {
+        verdict.explanation += &format!(
+            " A change proves it: {}, {}.",
+            proof.change(),
+            proof.effect()
+        );
+        return Some(verdict);
+    }
+    let response = cell.experiment.response.as_str();
+    let first = cell.evidence(describe(response).title, response)?;
+    Some(Verdict {
+        limiter,
+        claim: format!(
+            "{} limits the number, as a change shows: {}, {}.",
+            words::sentence(limiter.title()),
+            proof.change(),
+            proof.effect()
+        ),
+        explanation: format!("{}.", words::sentence(limiter.remedy().raises)),
+        effect: cell.main().unwrap_or(first.estimate),
+        weight: first.estimate.value,
+        evidence: EvidenceList::new(first, Vec::new()),
+    })
 }
 
 fn find_alone(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
@@ -83,14 +124,16 @@ pub(super) fn first(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Ve
 pub(crate) fn standing(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Vec<Limiter> {
     let inference = Inference::of_cell(dataset, cell);
     let by_rule = by_rule(dataset, cell).map(|verdict| verdict.limiter);
-    match (inference.limiter, by_rule) {
+    let mut standing = match (inference.limiter, by_rule) {
         (Some(one), Some(other)) if !is_same(one, other) => vec![one, other],
         _ => inference.standing(),
-    }
+    };
+    standing.retain(|limiter| !dataset.proofs.refutes(*limiter));
+    standing
 }
 
 /// Whether two limiters are one that is told in two ways: a path whose link's rate is known, and CPUs that are our worker's.
-fn is_same(one: Limiter, other: Limiter) -> bool {
+pub(crate) fn is_same(one: Limiter, other: Limiter) -> bool {
     let family = |limiter| match limiter {
         Limiter::LinkRate => Limiter::PathRate,
         Limiter::Generator => Limiter::Cpu,

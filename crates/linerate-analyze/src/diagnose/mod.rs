@@ -99,7 +99,7 @@ pub(crate) use both_ways::rates_of_both;
 pub(crate) use caution::HELD_BACK_SHARE_TOLD;
 pub(crate) use effect::claim as effect_claim;
 pub(crate) use found::{About, Found, What};
-pub(crate) use limiter::{advised, evident, limiter_of, limits, next, standing};
+pub(crate) use limiter::{advised, evident, is_same, limiter_of, limits, next, standing};
 pub(crate) use pacing::REQUESTS_SHARE_MIN;
 pub(crate) use path_rate::LOST_SHARE_MIN;
 pub(crate) use plateau::cell as plateau_cell;

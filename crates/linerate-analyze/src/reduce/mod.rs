@@ -418,6 +418,9 @@ fn spinning<'a>(raw: &Raw<'a>, responses: &Responses) -> Vec<&'a HostName> {
 /// does.
 pub(crate) const WAIT_SHARE_MIN: f64 = 0.25;
 
+/// Round trips of a window below which a longer one tells more: a congestion window grows for ten to twenty.
+pub(crate) const ROUND_TRIPS_SETTLED: f64 = 30.0;
+
 /// Returns whether a worker was starved of CPU: it waited long, and twice as long as it ran.
 pub(crate) fn is_starved(waited: f64, ran: f64) -> bool {
     waited >= WAIT_SHARE_MIN && waited >= 2.0 * ran

@@ -20,6 +20,7 @@ mod new_chapters;
 mod numbers;
 mod page;
 mod power;
+mod proofs;
 mod queues;
 mod receive_path;
 mod reduction;

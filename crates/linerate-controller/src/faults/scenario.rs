@@ -390,6 +390,7 @@ fn plan(trials: u32, clients: u32, flows: u32, timing: Timing) -> Plan {
             search: None,
             refinement: None,
             pairs: None,
+            predicted: Vec::new(),
         }],
         trials: (1..=trials).map(trial).collect(),
         seed: 1,

@@ -242,6 +242,29 @@ impl Agenda {
         }
     }
 
+    /// Makes the next plan of this one: each of `experiments` is open, the trials of its first block are due, and the others are
+    /// optional.
+    pub fn handle_experiments(
+        &mut self,
+        plan: &mut Plan,
+        experiments: Vec<(Experiment, Vec<Trial>)>,
+    ) {
+        for (experiment, trials) in experiments {
+            let last = trials.iter().map(|trial| trial.id.0).max().unwrap_or(0);
+            self.next_id = self.next_id.max(last + 1);
+            let first = trials.iter().map(|trial| trial.replicate).min();
+            let is_first = |trial: &Trial| Some(trial.replicate) == first;
+            let (due, further): (Vec<Trial>, Vec<Trial>) = trials.into_iter().partition(is_first);
+            plan.trials.extend(due.iter().cloned());
+            plan.optional.extend(further);
+            self.due.extend(due);
+            if let Some(open) = &mut self.open {
+                open.insert(experiment.name.clone());
+            }
+            plan.experiments.push(experiment);
+        }
+    }
+
     /// Returns the next trial, moved to the trials of `plan`, if there is one that is due or `fits`.
     pub fn poll(&mut self, plan: &mut Plan, fits: impl Fn(&[Trial]) -> bool) -> Option<Trial> {
         if let Some(next) = self.due.pop_front() {
@@ -535,6 +558,7 @@ mod tests {
             search: None,
             refinement: None,
             pairs: None,
+            predicted: Vec::new(),
         }
     }
 
@@ -843,5 +867,41 @@ mod tests {
         check(None, true);
         check(Some(Nanos::from_ms(3300)), true);
         check(Some(Nanos::from_ms(3299)), false);
+    }
+
+    #[test]
+    fn an_experiment_that_is_added_is_open_and_has_its_first_block_due() {
+        let mut plan = plan();
+        let mut agenda = Agenda::new(&plan, Repeats::None);
+        while agenda.poll(&mut plan, |_| false).is_some() {}
+        agenda.handle_open(&mut plan, Vec::new());
+        let first = plan.trials[0].clone();
+        let trial = |id: u32, replicate: u32| Trial {
+            id: TrialId(id),
+            experiment: "c".to_owned(),
+            replicate,
+            ..first.clone()
+        };
+        let trials = vec![trial(20, 1), trial(21, 1), trial(22, 2)];
+        agenda.handle_experiments(&mut plan, vec![(experiment("c"), trials)]);
+        let next = |agenda: &mut Agenda, plan: &mut Plan| {
+            let trial = agenda.poll(plan, |_| true)?;
+            assert_eq!(plan.trial(trial.id), Some(&trial));
+            Some(trial.id.0)
+        };
+        assert_eq!(next(&mut agenda, &mut plan), Some(20));
+        assert_eq!(next(&mut agenda, &mut plan), Some(21));
+        agenda.handle_open(&mut plan, vec!["c".to_owned()]);
+        assert_eq!(next(&mut agenda, &mut plan), Some(22));
+        assert_eq!(next(&mut agenda, &mut plan), None);
+
+        let mut decided = Agenda::new(&plan, Repeats::None);
+        decided.due.clear();
+        decided.handle_open(&mut plan, Vec::new());
+        let trials = vec![trial(30, 1), trial(31, 2)];
+        decided.handle_experiments(&mut plan, vec![(experiment("d"), trials)]);
+        assert_eq!(next(&mut decided, &mut plan), Some(30));
+        decided.handle_open(&mut plan, Vec::new());
+        assert_eq!(next(&mut decided, &mut plan), None);
     }
 }

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use linerate_model::experiment::Timing;
+use linerate_model::experiment::{Experiment, Timing};
 use linerate_model::fleet::InStep;
 use linerate_model::plan::{LeftOut, Plan, Spoilt, Stage, Trial};
 use linerate_model::reason::{HostFailure, Reason};
@@ -101,6 +101,9 @@ pub struct Judgement {
     pub spoilt: Vec<Spoilt>,
     /// What the next plan has beyond this one, with the trials of each stage.
     pub stages: Vec<(Stage, Vec<Trial>)>,
+    /// Experiments that the next plan has beyond this one, each with its trials: those of the first block are due, further
+    /// blocks while the experiment is open.
+    pub experiments: Vec<(Experiment, Vec<Trial>)>,
 }
 
 /// Who is asked and told while a run goes on.
@@ -584,6 +587,7 @@ impl Execution<'_, '_> {
             open,
             spoilt,
             stages,
+            experiments,
         } = judge(so_far);
         so_far.samples = Samples::default();
         if !ends_round || trial.replicate < self.context.request.first_look {
@@ -594,6 +598,8 @@ impl Execution<'_, '_> {
         let fits = self.fits(Nanos(0));
         self.agenda
             .handle_stages(&mut self.document.plan, stages, fits);
+        self.agenda
+            .handle_experiments(&mut self.document.plan, experiments);
         Ok(self.tell_plan()?)
     }
 }

@@ -122,6 +122,7 @@ fn draft(source: &Source<'_>, profile: &RawProfile) -> Result<Draft, ReadError> 
         search: None,
         refinement: None,
         pairs: None,
+        predicted: Vec::new(),
     };
     let budget = BudgetHints::fixed(&experiment);
     Ok(Draft { experiment, budget })

@@ -56,6 +56,7 @@ pub fn document(trials: u32) -> RunDocument {
         search: None,
         refinement: None,
         pairs: None,
+        predicted: Vec::new(),
     };
     let trial = |at| Trial {
         id: TrialId(at),

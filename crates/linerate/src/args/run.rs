@@ -376,6 +376,12 @@ pub struct TimeArgs {
     /// Most repetitions with --precision or -I [default: 30]
     #[arg(long, value_name = "N")]
     pub runs_max: Option<u32>,
+    /// Then change one thing after another for so many seconds at the most, and say what that proves of what limits the number
+    /// [without a value: 20]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, num_args = 0..=1, require_equals = true,
+          default_missing_value = "20", conflicts_with_all = ["runs", "every", "precision", "confidence", "runs_max", "with",
+          "loaded", "bytes", "blockcount", "csv", "experiment", "search", "idle"])]
+    pub prove: Option<f64>,
 }
 
 /// Fewest measurements where an interval is asked for.

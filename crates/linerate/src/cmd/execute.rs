@@ -185,5 +185,6 @@ fn judge(recording: &Recording, known: &mut Known) -> Judgement {
         open: open.into_iter().chain(searching).collect(),
         spoilt: linerate_analyze::spoilt(&reduced),
         stages: next.iter().filter_map(stage).collect(),
+        experiments: Vec::new(),
     }
 }

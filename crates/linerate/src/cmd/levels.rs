@@ -31,8 +31,7 @@ pub fn measure(asked: &Measurement, fleet: Fleet, stop: &AtomicBool) -> CmdResul
         let open = experiments.filter(|_| is_open);
         Judgement {
             open: open.map(|experiment| experiment.name.clone()).collect(),
-            spoilt: Vec::new(),
-            stages: Vec::new(),
+            ..Judgement::default()
         }
     };
     let mut refused = None;

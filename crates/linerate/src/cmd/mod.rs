@@ -51,3 +51,5 @@ mod levels;
 mod live_capture;
 /// Latency alone and beside bulk.
 mod loaded;
+/// What is changed after a measurement, for `run --prove`.
+mod prove;

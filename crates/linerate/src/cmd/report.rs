@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, anyhow};
 use linerate_analyze::groups::Reduced;
+use linerate_analyze::proof;
 use linerate_model::plan::Plan;
 use linerate_model::run::{Recording, server_program};
 use linerate_report::Extent;
@@ -107,7 +108,8 @@ fn check(args: &ReportArgs) -> CmdResult<()> {
 
 /// Shows a run as it was seen live.
 fn replay(args: &ReportArgs, form: ReplayForm) -> CmdResult {
-    let recording = bundle::read(&args.bundle)?;
+    let whole = bundle::read(&args.bundle)?;
+    let recording = proof::measured(&whole);
     let plan = &recording.document.plan;
     if !is_one_measurement(plan) {
         return replay_several(args, form, &recording);
@@ -146,7 +148,9 @@ fn replay(args: &ReportArgs, form: ReplayForm) -> CmdResult {
         single::show(&mut *reader, event);
     });
     let views = linerate_analyze::groups::views(&recording);
-    let mut results = single::of_groups(&recording, &views, output.of_result()).into_iter();
+    let proofs = single::proofs(&whole);
+    let shown = output.of_result();
+    let mut results = single::of_groups(&recording, &views, &proofs, shown).into_iter();
     let Some(result) = results.next() else {
         return Err(Failure::failed(anyhow!("nothing was measured")));
     };

@@ -22,6 +22,7 @@ use linerate_plan::Hosts;
 
 use super::execute::{Driven, drive};
 use super::experiments;
+use super::prove::{Aside, Prover};
 use crate::args::RunArgs;
 use crate::bundle;
 use crate::exit::{CmdResult, Exit, Failure, OF_INTERRUPTED, OF_REFUSED};
@@ -191,23 +192,24 @@ fn follow(
     stop: &AtomicBool,
     reader: &mut dyn Reader,
 ) -> CmdResult<(Driven, Option<HostFailure>)> {
-    let mut judge = asked.precision.map(|wanted| {
-        move |recording: &Recording| {
-            let results = linerate_analyze::precision::results(recording);
-            let is_open = !wanted.is_settled(&results);
-            let experiments = recording.document.plan.experiments.iter();
-            let open = experiments.filter(|_| is_open);
-            Judgement {
-                open: open.map(|experiment| experiment.name.clone()).collect(),
-                spoilt: Vec::new(),
-                stages: Vec::new(),
-            }
-        }
-    });
+    let mut narrow = asked
+        .precision
+        .map(|wanted| move |recording: &Recording| judge_precision(recording, wanted));
+    let mut prover = asked.prove.map(Prover::new);
+    let mut prove = prover
+        .as_mut()
+        .map(|prover| |recording: &Recording| prover.judge(recording));
+    let mut aside = Aside::default();
     let mut failed = None;
     let audience = Audience {
-        judge: judge.as_mut().map(|judge| judge as _),
+        judge: match &mut prove {
+            Some(prove) => Some(prove as _),
+            None => narrow.as_mut().map(|judge| judge as _),
+        },
         watch: &mut |event| {
+            if aside.takes(event) {
+                return;
+            }
             single::show(reader, event);
             read_ahead(event);
             if let RunEvent::TrialEnded { evidence, .. } = event {
@@ -218,7 +220,22 @@ fn follow(
     };
     let directory = asked.directory.as_deref();
     let driven = drive(&asked.request, fleet, directory, stop, audience)?;
+    if let Some(why) = prover.as_ref().and_then(Prover::left_open) {
+        term::note(&format!("--prove ended because {why}"));
+    }
     Ok((driven, failed))
+}
+
+/// Returns whether a result needs more runs to be as narrow as is `wanted`.
+fn judge_precision(recording: &Recording, wanted: Precision) -> Judgement {
+    let results = linerate_analyze::precision::results(recording);
+    let is_open = !wanted.is_settled(&results);
+    let experiments = recording.document.plan.experiments.iter();
+    let open = experiments.filter(|_| is_open);
+    Judgement {
+        open: open.map(|experiment| experiment.name.clone()).collect(),
+        ..Judgement::default()
+    }
 }
 
 /// Shows the result, with what failed of it, and writes the report of what was kept.
@@ -229,9 +246,13 @@ fn conclude(
     reader: &mut dyn Reader,
     peer: Option<&Iperf3Peer>,
 ) -> CmdResult {
-    let recording = &driven.recording;
+    let whole = &driven.recording;
+    let measured = linerate_analyze::proof::measured(whole);
+    let recording = &*measured;
     let views = linerate_analyze::groups::views(recording);
-    let mut singles = single::of_groups(recording, &views, asked.output.of_result()).into_iter();
+    let proofs = single::proofs(whole);
+    let shown = asked.output.of_result();
+    let mut singles = single::of_groups(recording, &views, &proofs, shown).into_iter();
     let Some(mut single) = singles.next() else {
         return Err(Failure::failed(anyhow!("nothing was measured")));
     };
@@ -294,7 +315,7 @@ fn conclude(
         }
     }
     if let Some(directory) = kept {
-        let reduced = Reduced::of(recording);
+        let reduced = Reduced::of(whole);
         let analysis = bundle::analysis(&reduced, directory);
         let report = super::execute::report(directory, &reduced, &analysis)?;
         term::note(&format!("report in {}", report.display()));

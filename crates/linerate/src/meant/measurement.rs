@@ -15,6 +15,7 @@ use linerate_model::workload::Workload;
 use linerate_model::{Bytes, Nanos};
 use linerate_plan::{PlanError, Single};
 
+use super::prove::prove;
 use super::{groups, lab};
 use crate::args::{OF_IPERF3, RATE_UNITS, RunArgs};
 use crate::bundle::{self, Moment};
@@ -68,6 +69,8 @@ pub struct Measurement {
     pub runs: RangeInclusive<u32>,
     /// What is asked of the interval of the result.
     pub precision: Option<Precision>,
+    /// How long changes may take after it that prove what limits it; absent where none are made.
+    pub prove: Option<Nanos>,
     /// Whether levels are compared.
     pub varies: bool,
     /// What its result is held against.
@@ -141,6 +144,7 @@ pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
     if gate.baseline.is_some() {
         check_one_group(args, "a comparison with other runs", "measure it alone")?;
     }
+    let prove = prove(args, foreign.map(|_| WITHOUT_PEER))?;
     if output.iperf3 {
         let flag = match (args.time.precision, args.time.confidence) {
             (Some(_), _) => "--precision",
@@ -235,6 +239,7 @@ pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
         },
         runs,
         precision: args.time.wanted(),
+        prove,
         window: largest_buffer(&factors)
             .into_iter()
             .chain(all_args().filter_map(|args| args.socket.window))
@@ -330,7 +335,7 @@ fn check_one_group(args: &RunArgs, what: &str, next: &str) -> CmdResult<()> {
 }
 
 /// Returns when hosts are asked what they have: buffers are held against it, captures need the link's
-/// name, levels against what it can, datagrams between other hosts are to fit the links, what comes before the window of many streams follows from its rate, each of several runs is
+/// name, changes are held against what they grant, levels against what it can, datagrams between other hosts are to fit the links, what comes before the window of many streams follows from its rate, each of several runs is
 /// explained when it is over, and what is on the disk of a
 /// run that is killed should tell whose it was.
 fn inventories(args: &RunArgs) -> Inventories {
@@ -339,6 +344,7 @@ fn inventories(args: &RunArgs) -> Inventories {
         || args.traffic.parallel >= FLOWS_THAT_QUEUE
         || fits_datagrams(args) && !args.fleet.clients.is_empty()
         || *args.time.repetitions().end() > 1
+        || args.time.prove.is_some()
         || !args.given.varied().is_empty()
         || !args.groups.with.is_empty()
         || args.groups.loaded;

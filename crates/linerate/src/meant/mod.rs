@@ -26,6 +26,8 @@ mod groups;
 mod lab;
 /// One measurement.
 mod measurement;
+/// `--prove`.
+mod prove;
 
 pub use documents::{asked, printed, replayed};
 pub use experiments::{Experiments, experiment, of_fleet, searched, study};

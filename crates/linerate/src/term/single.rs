@@ -3,9 +3,10 @@
 use std::ops::RangeInclusive;
 
 use linerate_agent::foreign::iperf3_peer::{Iperf3Peer, ServerOutput};
-use linerate_analyze::groups::{Lens, View};
+use linerate_analyze::groups::{Lens, Reduced, View};
 use linerate_analyze::live::{Interval, Live};
-use linerate_analyze::single::{SINGLE_SCHEMA, Shown, Single};
+use linerate_analyze::proof::{Proofs, is_proving};
+use linerate_analyze::single::{SINGLE_SCHEMA, Shown, Single, proven};
 use linerate_controller::RunEvent;
 use linerate_model::Nanos;
 use linerate_model::finding::Trust;
@@ -183,11 +184,25 @@ pub fn print_failure(form: Form, iperf3: bool, failure: &Failure) {
     }
 }
 
-/// Returns the result of a recording, or those of its groups where it has several.
-pub fn of_groups<'r>(recording: &'r Recording, views: &'r [View], shown: Shown) -> Vec<Single<'r>> {
+/// Returns what was changed after a measurement, and what that did.
+pub fn proofs(recording: &Recording) -> Proofs {
+    if is_proving(&recording.document.plan) {
+        Reduced::of(recording).proofs()
+    } else {
+        Proofs::default()
+    }
+}
+
+/// Returns the result of a recording, of which `proofs` say what limits it, or those of its groups where it has several.
+pub fn of_groups<'r>(
+    recording: &'r Recording,
+    views: &'r [View],
+    proofs: &Proofs,
+    shown: Shown,
+) -> Vec<Single<'r>> {
     let single = linerate_analyze::single::single;
     if views.is_empty() {
-        return vec![single(recording, shown)];
+        return vec![proven(recording, proofs.clone(), shown)];
     }
     let of_group = |view: &'r View| Single {
         group: Some(view.name.clone()),
@@ -424,7 +439,7 @@ impl TextLines {
             ..self.output.of_result()
         };
         let views = linerate_analyze::groups::views(&recording);
-        let singles = of_groups(&recording, &views, shown);
+        let singles = of_groups(&recording, &views, &Proofs::default(), shown);
         let leads = recording
             .document
             .plan

@@ -20,6 +20,7 @@ mod iperf3_server;
 mod lab_datagrams;
 mod lab_knobs;
 mod lab_named;
+mod lab_prove;
 mod lab_queues;
 mod lab_refine;
 mod lab_search;

@@ -156,6 +156,11 @@ fn conclusions(single: &Single<'_>) {
         }
         None => {}
     }
+    for proof in &single.proofs {
+        let told = format!("{}: {}", proof.change(), proof.effect());
+        labelled("change", &told);
+        labelled_as("", &proof.outcome(), Look::Strong);
+    }
     // Lost datagrams have a line of their own, with the places.
     for finding in &single.findings {
         if !matches!(finding.kind, FindingKind::Limiter(_) | FindingKind::Loss) {
