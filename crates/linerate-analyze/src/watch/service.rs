@@ -442,6 +442,7 @@ fn experiment(at: usize, workload: Workload, timing: Timing) -> Experiment {
         search: None,
         refinement: None,
         pairs: None,
+        predicted: Vec::new(),
     }
 }
 
