@@ -25,6 +25,9 @@ pub struct TracedCapture<'a> {
     pub trace: Result<Trace, String>,
 }
 
+/// The title of the table of what captures show.
+pub const FINDINGS_TITLE: &str = "What they show";
+
 /// Returns the chapter; there must be a capture, or a reason why there is none.
 pub fn chapter(captures: &[TracedCapture<'_>]) -> Chapter {
     let listed = &captures[..captures.len().min(ROWS_MAX)];
@@ -268,7 +271,7 @@ fn findings(captures: &[TracedCapture<'_>]) -> Option<Table> {
             rows.push(row);
         }
     }
-    (!rows.is_empty()).then(|| Table::new("What they show", columns, rows))
+    (!rows.is_empty()).then(|| Table::new(FINDINGS_TITLE, columns, rows))
 }
 
 /// Draws the largest connection, of the first capture at the end that sent most of it: only there is

@@ -46,7 +46,7 @@ const OF_WORKERS: &[Source] = &[
     Source::Steal,
 ];
 /// Facts that are shown of each.
-const FACTS_SHOWN: usize = 3;
+const REASONS_SHOWN: usize = 3;
 
 /// One reading of a host's sockets, and what else its observers read.
 #[derive(Debug, Clone)]
@@ -191,9 +191,9 @@ impl Course<'_> {
         self.sent() + self.received()
     }
 
-    fn clocks(&self, window_ns: u64) -> Clocks {
+    fn clocks(&self, watched_ns: u64) -> Clocks {
         let ran = |of: fn(&TcpInfo) -> u64| {
-            of(&self.tcp).saturating_sub(of(&self.first)) as f64 * 1e3 / window_ns.max(1) as f64
+            of(&self.tcp).saturating_sub(of(&self.first)) as f64 * 1e3 / watched_ns.max(1) as f64
         };
         Clocks::of(
             ran(|tcp| tcp.busy_us),
@@ -242,17 +242,17 @@ impl Side {
 /// host of which there are not two readings.
 pub fn explain(here: &Side, there: Option<&Side>) -> Option<Explained> {
     let (begin, end) = here.span()?;
-    let window_ns = end - begin;
+    // Sockets are read beside the observers, at their own instants.
+    let (first, last) = (here.looks.first()?, here.looks.last()?);
+    let watched_ns = last.at_ns.checked_sub(first.at_ns).filter(|ns| *ns > 0)?;
     let mut courses = here.courses();
     courses.sort_by_key(|course| std::cmp::Reverse(course.moved()));
-    let seconds = window_ns as f64 / 1e9;
+    let seconds = watched_ns as f64 / 1e9;
     let bps = |bytes: u64| bytes as f64 * 8.0 / seconds;
     let moving: Vec<&Course<'_>> = courses.iter().filter(|course| course.moved() > 0).collect();
-    let cookies = |look: Option<&Look>| -> BTreeSet<u64> {
-        let rows = look.into_iter().flat_map(|look| &look.rows);
-        rows.map(|row| row.cookie).collect()
-    };
-    let (first, last) = (cookies(here.looks.first()), cookies(here.looks.last()));
+    let cookies =
+        |look: &Look| -> BTreeSet<u64> { look.rows.iter().map(|row| row.cookie).collect() };
+    let (first, last) = (cookies(first), cookies(last));
     // Of a connection of this host with itself the sender's end is told.
     let ends: BTreeSet<(SocketAddr, SocketAddr)> =
         moving.iter().map(|course| course.ends()).collect();
@@ -266,14 +266,14 @@ pub fn explain(here: &Side, there: Option<&Side>) -> Option<Explained> {
     let there = there.or(is_with_itself.then_some(here));
     let shown = moving.iter().copied().filter(is_told).take(SHOWN_MAX);
     let shown: Vec<&Course<'_>> = shown.collect();
-    let recording = recording(&shown, here, there, window_ns);
+    let recording = recording(&shown, here, there, end - begin);
     let dataset = Dataset::new(&recording);
     let flows = shown.iter().enumerate().map(|(at, course)| {
         let found = dataset
             .cells
             .iter()
             .find(|cell| cell.experiment.name == experiment_name(at));
-        flow(&dataset, found, course, window_ns)
+        flow(&dataset, found, course, watched_ns)
     });
     let flows: Vec<ExplainedFlow> = flows.collect();
     Some(Explained {
@@ -294,7 +294,7 @@ pub fn explain(here: &Side, there: Option<&Side>) -> Option<Explained> {
             moving
                 .iter()
                 .filter(|course| course.sends())
-                .map(|course| (course.clocks(window_ns), course.sent() as f64)),
+                .map(|course| (course.clocks(watched_ns), course.sent() as f64)),
         ),
         peers: peers(&moving, seconds),
         unseen: unseen(here, there, &flows),
@@ -325,7 +325,7 @@ fn flow(
     dataset: &Dataset<'_>,
     cell: Option<&CellOutcomes<'_>>,
     course: &Course<'_>,
-    window_ns: u64,
+    watched_ns: u64,
 ) -> ExplainedFlow {
     let value = |name: &str| cell.and_then(|cell| cell.mean(name));
     let of_other = || {
@@ -333,7 +333,7 @@ fn flow(
         Some(Clocks::of(value(name::BUSY)?, window?, buffer?))
     };
     let clocks = if course.sends() {
-        Some(course.clocks(window_ns))
+        Some(course.clocks(watched_ns))
     } else {
         of_other()
     };
@@ -357,7 +357,7 @@ fn flow(
     };
     let because = inference.iter().flat_map(|inference| {
         let telling = |fact: &&usize| FACTS[**fact].source != Source::Traffic;
-        inference.because.iter().filter(telling).take(FACTS_SHOWN)
+        inference.because.iter().filter(telling).take(REASONS_SHOWN)
     });
     let bytes = if course.sends() {
         course.sent()
@@ -369,7 +369,7 @@ fn flow(
         remote: course.last.remote.to_string(),
         owner: course.owner.cloned(),
         sends: course.sends(),
-        bps: bytes as f64 * 8e9 / window_ns as f64,
+        bps: bytes as f64 * 8e9 / watched_ns as f64,
         clocks,
         rtt_ns: value(name::TCP_RTT),
         rtt_min_ns: value(name::TCP_MIN_RTT),
@@ -384,7 +384,9 @@ fn unseen(here: &Side, there: Option<&Side>, flows: &[ExplainedFlow]) -> Vec<Str
     let mut unseen = Vec::new();
     let beyond = here.looks.last().map_or(0, |look| look.beyond);
     if beyond > 0 {
-        unseen.push(format!("{beyond} further connections, for their number"));
+        unseen.push(format!(
+            "connections beyond those that were read, for their number: {beyond}"
+        ));
     }
     let one_sided = flows.iter().filter(|flow| flow.clocks.is_none()).count();
     if one_sided > 0 {

@@ -21,7 +21,7 @@ const TIME: [Nanos; 2] = [Nanos::from_s(1), Nanos::from_s(3600)];
 /// Readings in that time: enough for what varies, and a reading takes a millisecond or two.
 const READINGS: u64 = 60;
 /// The shortest time between two of them.
-const INTERVAL_MIN: Nanos = Nanos::from_ms(100);
+const APART_MIN: Nanos = Nanos::from_ms(100);
 
 /// Runs the command.
 pub fn explain(args: &ExplainArgs) -> CmdResult {
@@ -72,7 +72,7 @@ fn service(args: &ExplainArgs, filter: &str) -> CmdResult {
         let error = anyhow!("--for must be {} to {}", TIME[0], TIME[1]);
         return Err(Failure::usage(error));
     }
-    let interval = Nanos(args.time.0 / READINGS).max(INTERVAL_MIN);
+    let interval = Nanos(args.time.0 / READINGS).max(APART_MIN);
     let watching = |host: Option<&str>, filter: String| {
         let trust = meant::trust(&args.tls);
         let agent = hosts::observed(host, args.agent_port, args.token_file.as_deref(), &trust)?;
@@ -132,7 +132,7 @@ fn service(args: &ExplainArgs, filter: &str) -> CmdResult {
     }
     if found.connections == 0 {
         let what = if found.idle > 0 {
-            "moved payload"
+            "carried payload"
         } else {
             "was there"
         };

@@ -30,6 +30,8 @@ linerate-plan: What an experiment does in ten minutes: linerate plan my.toml --b
 linerate-report: Render a bundle again: linerate report run.bundle --format html
 linerate-compare: Hold a run against an earlier one: linerate compare before.bundle after.bundle
 linerate-capacity: CPUs that 25 Gbit/s ask for: linerate capacity study.bundle --target 25G
+linerate-explain: What holds a web server's connections: linerate explain --port 443 --for 30s
+linerate-explain: What held a stored run: linerate explain run.bundle
 linerate-fleet: Each host with each other, and which pairs are slow: linerate fleet run
 linerate-fleet-check: Whether all hosts can take part: linerate fleet check --fleet racks.toml
 linerate-fleet-run: All hosts to the first, at the same moment: linerate fleet run --pattern many-to-one

@@ -6,6 +6,7 @@ use linerate_model::analysis::Analysis;
 use linerate_model::finding::Finding;
 use linerate_model::number;
 use linerate_model::unit::Unit;
+use linerate_trace::chapter::FINDINGS_TITLE;
 
 use super::{Look, labelled, labelled_as, line, listed, paragraph, styled};
 
@@ -29,24 +30,25 @@ pub fn story(analysis: &Analysis) {
         line("");
         told(caution);
     }
-    for chapter in analysis
+    // What the measurement itself says, findings have said.
+    let others = analysis
         .chapters
         .iter()
-        .filter(|chapter| chapter.number.is_none())
-    {
-        if let Some(answer) = &chapter.answer {
-            line("");
-            paragraph(&styled(&chapter.title, Look::Strong));
-            paragraph(answer);
-            for table in &chapter.tables {
-                line("");
-                super::text(&linerate_report::terminal_page(
-                    table,
-                    None,
-                    super::width(),
-                    super::color(),
-                ));
-            }
+        .skip(usize::from(analysis.is_one_measurement));
+    for chapter in others.filter(|chapter| chapter.number.is_none()) {
+        let Some(answer) = &chapter.answer else {
+            continue;
+        };
+        line("");
+        paragraph(&styled(&chapter.title, Look::Strong));
+        paragraph(answer);
+        let shown = chapter
+            .tables
+            .iter()
+            .find(|table| table.title == FINDINGS_TITLE);
+        for row in shown.into_iter().flat_map(|table| &table.rows) {
+            let cells: Vec<String> = row.iter().map(linerate_report::short_cell).collect();
+            listed(&cells.join(", "));
         }
     }
     if let Some(next) = &analysis.next {
@@ -75,7 +77,7 @@ pub fn print(found: &Explained) {
     let other = found.other_host.as_ref();
     let other = other.map_or(String::new(), |host| format!(" and {host}"));
     let head = format!(
-        "{}{other}, {}: {} moved payload, {} had none to move",
+        "{}{other}, {}: {} carried payload, {} carried none",
         found.host,
         Unit::Nanoseconds.display(found.seconds * 1e9),
         number::counted(found.connections as u64, "connection"),

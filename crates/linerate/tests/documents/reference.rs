@@ -399,7 +399,7 @@ fn commands_of_remedies_are_understood() {
 }
 
 /// The subcommands, in the order of the help text, with those of `lab`.
-const COMMANDS: [&str; 26] = [
+const COMMANDS: [&str; 27] = [
     "",
     "study",
     "serve",
@@ -409,6 +409,7 @@ const COMMANDS: [&str; 26] = [
     "report",
     "compare",
     "capacity",
+    "explain",
     "trace",
     "fleet",
     "fleet check",

@@ -12,6 +12,7 @@ mod cli_watch;
 mod cli_workloads;
 mod common;
 mod compare;
+mod explain;
 mod fleet;
 mod groups;
 mod iperf3_client;
