@@ -143,6 +143,7 @@ pub(crate) fn proofs(dataset: &Dataset<'_>, proofs: &Proofs) -> Vec<Chapter> {
         let mut chapter = of_experiment(dataset, experiment, &told);
         let mut all = proofs.all.iter();
         let proof = all.find(|proof| proof.experiment == experiment.name);
+        chapter.title = words::sentence(&chapter.title);
         chapter.answer = proof.map(|proof| format!("{}.", words::sentence(&proof.line())));
         chapter.tables.splice(0..0, proof.map(predictions));
         chapter

@@ -57,10 +57,7 @@ pub(super) fn verdict(
     };
     Some(Verdict {
         limiter,
-        claim: format!(
-            "{} limits the number to {number}{because}.",
-            words::sentence(limiter.title())
-        ),
+        claim: format!("Limited to {number} by {}{because}.", limiter.title()),
         explanation: format!("{}.", words::sentence(limiter.remedy().raises)),
         effect: main.unwrap_or(first.estimate),
         evidence: EvidenceList::new(first, shown),

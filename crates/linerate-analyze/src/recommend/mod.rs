@@ -27,6 +27,7 @@ use crate::diagnose::{
     About, Found, What, is_field_full, is_of_another, is_unscaled, is_untuned, limits,
     nagle_delayed_ack, plateau_cell,
 };
+use crate::proof::{Observed, Proof};
 use crate::verdicts::{FactorEffect, ScalePlateau};
 use crate::words;
 
@@ -40,6 +41,9 @@ pub(crate) fn recommendations(
             return None;
         };
         match found.what {
+            What::Limiter(limiter) if let Some(proof) = gained(dataset, limiter) => {
+                Some(proven(found, limiter, proof))
+            }
             What::Plateau(..) if is_first_of(experiment, found, findings) => {
                 buffers(dataset, findings, experiment)
             }
@@ -217,6 +221,30 @@ fn tuned(dataset: &Dataset<'_>, plateau: &ScalePlateau, bytes: Bytes) -> Option<
     let twice = Bytes(bytes.0.saturating_mul(2));
     let action = format!("Raise the maximum of net.ipv4.{setting} on the {end} to {twice}");
     Some((limiter, action))
+}
+
+/// Returns the change after the measurement that proved `limiter` by a number that grew.
+fn gained<'d>(dataset: &'d Dataset<'_>, limiter: Limiter) -> Option<&'d Proof> {
+    let proof = dataset.proofs.deciding()?;
+    let grew = proof.observed == Observed::Grew && proof.limiter == Some(limiter);
+    grew.then_some(proof)
+}
+
+fn proven(found: &Found<'_>, limiter: Limiter, proof: &Proof) -> Recommendation {
+    let remedy = limiter.remedy();
+    let stop = |text: &str| format!("{text}.");
+    Recommendation {
+        finding: found.id(),
+        action: format!("{}; what was tried is {}.", remedy.action, proof.change()),
+        predicted: format!(
+            "{}: {}, as measured.",
+            words::sentence(describe(&proof.response).title),
+            proof.effect()
+        ),
+        cost: stop(remedy.cost),
+        undo: stop(remedy.undo),
+        confirm: "linerate run HOST --prove".to_owned(),
+    }
 }
 
 /// Only where the same requests were measured with Nagle off; the rule of the finding asks for 30 ms.
