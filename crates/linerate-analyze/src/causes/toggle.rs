@@ -87,10 +87,12 @@ impl Toggle {
                 Some(Stays),
                 None,
             ],
+            // A program that pauses holds the number for a share of the time. Between pauses something else does, which a
+            // change may raise, and a larger buffer carries on in a pause.
             Limiter::SlowReader => [
                 None,
-                Some(Stays),
-                Some(Stays),
+                None,
+                None,
                 Some(Stays),
                 Some(Stays),
                 None,
@@ -98,11 +100,11 @@ impl Toggle {
             ],
             Limiter::Application => [
                 None,
+                None,
+                None,
                 Some(Stays),
                 Some(Stays),
-                Some(Stays),
-                Some(Stays),
-                Some(Stays),
+                None,
                 Some(Stays),
             ],
             Limiter::HostDrops => [None, None, None, Some(Stays), Some(Stays), None, None],
@@ -216,9 +218,10 @@ impl Toggle {
             .find(|toggle| toggle.factor() == factor)
     }
 
-    /// Returns whether it changes nothing but what a limiter is itself: more flows have more of all that each flow has.
+    /// Returns whether it changes nothing but what a limiter is itself: more flows have more of all that each flow has, and a
+    /// receiver that copies nothing has more CPU for all that it does, whatever held the number for most of the time.
     pub fn is_of_one(self) -> bool {
-        self != Flows
+        !matches!(self, Flows | Discard)
     }
 
     /// Returns the change of `workload` between `hosts`, where it can be made there and is one.
@@ -389,6 +392,15 @@ mod tests {
             &workload,
         );
         assert_eq!(separating, Some(("-w 4M".to_owned(), [Grows, Stays])));
+    }
+
+    #[test]
+    fn a_program_that_pauses_says_nothing_of_what_carries_between_its_pauses() {
+        for limiter in [Limiter::Application, Limiter::SlowReader] {
+            for toggle in [Flows, Buffers, Congestion, Discard] {
+                assert_eq!(toggle.effect(limiter), None, "{limiter:?} {toggle:?}");
+            }
+        }
     }
 
     /// Server and client with these facts of their kernels.
