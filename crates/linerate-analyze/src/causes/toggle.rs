@@ -68,13 +68,14 @@ impl Toggle {
                 Some(Stays),
                 None,
             ],
+            // Where the hosts' work is most of a round trip, a window is carried more often by a receiver that does less.
             Limiter::ReceiverWindow | Limiter::SendBuffer => [
                 Some(Grows),
                 Some(Grows),
                 Some(Stays),
                 Some(Stays),
                 Some(Stays),
-                Some(Stays),
+                None,
                 Some(Stays),
             ],
             // Another algorithm may stop where the first did.
@@ -84,7 +85,7 @@ impl Toggle {
                 Some(MayGrow),
                 Some(Stays),
                 Some(Stays),
-                Some(Stays),
+                None,
                 None,
             ],
             // A program that pauses holds the number for a share of the time. Between pauses something else does, which a
@@ -400,6 +401,14 @@ mod tests {
             for toggle in [Flows, Buffers, Congestion, Discard] {
                 assert_eq!(toggle.effect(limiter), None, "{limiter:?} {toggle:?}");
             }
+        }
+    }
+
+    #[test]
+    fn a_window_says_nothing_of_a_receiver_that_shortens_the_round_trip() {
+        use Limiter::{CongestionWindow, ReceiverWindow, SendBuffer};
+        for limiter in [ReceiverWindow, SendBuffer, CongestionWindow] {
+            assert_eq!(Discard.effect(limiter), None, "{limiter:?}");
         }
     }
 
