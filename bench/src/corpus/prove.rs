@@ -20,12 +20,12 @@ use super::setup::Setup;
 use crate::interrupt;
 
 /// What the columns of a line are.
-const HEAD: &str =
+const COLUMNS: &str =
     "half\tsetup\tcause\tlimiters\twithout\twith\toutcome\tchanges\tended because of";
 
 /// What becomes of a set-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Outcome {
+enum ProofOutcome {
     Right,
     Wrong,
     NotDecided,
@@ -37,7 +37,7 @@ enum Outcome {
 #[derive(Debug, Default)]
 pub struct Counts {
     /// How many there are of each outcome, those aside of which nothing was changed, and of those.
-    of: BTreeMap<Outcome, [usize; 2]>,
+    of: BTreeMap<ProofOutcome, [usize; 2]>,
 }
 
 impl fmt::Display for Counts {
@@ -51,7 +51,7 @@ impl fmt::Display for Counts {
     }
 }
 
-impl Outcome {
+impl ProofOutcome {
     fn word(self) -> &'static str {
         match self {
             Self::Right => "right",
@@ -81,7 +81,7 @@ pub fn prove(
 ) -> anyhow::Result<Counts> {
     let mut bases = Bases::new();
     let mut counts = Counts::default();
-    line(HEAD)?;
+    line(COLUMNS)?;
     for setup in setups {
         interrupt::check()?;
         let (outcome, is_changed, text) = match record_one(settings, setup, 1, &mut bases) {
@@ -90,7 +90,7 @@ pub fn prove(
                 let limiters = setup.limiters.join(",");
                 let head = head(&setup.name, setup.cause, &limiters);
                 let text = format!("{head}\t\t\tleft out\t\t{error:#}");
-                (Outcome::LeftOut, false, text)
+                (ProofOutcome::LeftOut, false, text)
             }
         };
         counts.of.entry(outcome).or_default()[usize::from(!is_changed)] += 1;
@@ -105,7 +105,7 @@ fn head(setup: &str, cause: &str, limiters: &str) -> String {
 }
 
 /// Returns what became of a set-up of which something was changed for `seconds`, whether anything was, and its line.
-fn judge(recorded: &Recorded, seconds: u32) -> (Outcome, bool, String) {
+fn judge(recorded: &Recorded, seconds: u32) -> (ProofOutcome, bool, String) {
     let whole = &recorded.recording;
     let own = measured(whole);
     let reduced = Reduced::of(whole);
@@ -125,7 +125,7 @@ fn judge(recorded: &Recorded, seconds: u32) -> (Outcome, bool, String) {
     let with = proven(&own, Proofs { all: proofs.all }, Shown::RESULT_ALONE);
     let named = with.limiter().map(|(limiter, _)| limiter);
     let truth = &recorded.truth;
-    let outcome = Outcome::of(&truth.limiters, named, &refuted);
+    let outcome = ProofOutcome::of(&truth.limiters, named, &refuted);
     let mut text = head(&recorded.setup, &truth.cause, &truth.limiters.join(","));
     let without = single(&own, Shown::RESULT_ALONE);
     let _ = write!(
@@ -160,17 +160,17 @@ mod tests {
         let window = Limiter::ReceiverWindow;
         let both = [window, Limiter::SendBuffer].map(|limiter| limiter.id().to_owned());
         let cases = [
-            (Some(window), vec![], Outcome::Right),
-            (Some(window), vec![Limiter::SendBuffer], Outcome::Right),
-            (Some(Limiter::PathRate), vec![], Outcome::Wrong),
-            (None, vec![Limiter::PathRate], Outcome::NotDecided),
-            (None, vec![Limiter::SendBuffer], Outcome::Wrong),
+            (Some(window), vec![], ProofOutcome::Right),
+            (Some(window), vec![Limiter::SendBuffer], ProofOutcome::Right),
+            (Some(Limiter::PathRate), vec![], ProofOutcome::Wrong),
+            (None, vec![Limiter::PathRate], ProofOutcome::NotDecided),
+            (None, vec![Limiter::SendBuffer], ProofOutcome::Wrong),
         ];
         for (named, refuted, outcome) in cases {
-            let own = Outcome::of(&both, named, &refuted);
+            let own = ProofOutcome::of(&both, named, &refuted);
             assert_eq!(own, outcome, "{named:?} {refuted:?}");
         }
-        let none = Outcome::of(&[], Some(window), &[]);
-        assert_eq!(none, Outcome::Wrong);
+        let none = ProofOutcome::of(&[], Some(window), &[]);
+        assert_eq!(none, ProofOutcome::Wrong);
     }
 }
