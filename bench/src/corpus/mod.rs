@@ -3,10 +3,12 @@
 //! `bench corpus record` measures the set-ups of [`setup`] one after another (an hour on a quiet machine, as root, with
 //! `ip`, `tc`, `nft` and `ethtool`) and goes on where it was interrupted; `bench corpus pack` puts what there is into
 //! bench/corpus. `bench corpus verdicts` says what this build concludes, `bench verdicts OLD NEW` what another concludes
-//! instead, and `bench corpus check` fails where that is not what bench/corpus/verdicts.tsv has.
+//! instead, and `bench corpus check` fails where that is not what bench/corpus/verdicts.tsv has. `bench corpus prove` measures
+//! set-ups with `--prove`, and counts how often that is right.
 
 mod fit;
 mod place;
+mod prove;
 mod quiet;
 mod record;
 // Rows of a table.
@@ -15,6 +17,7 @@ mod setup;
 mod verdicts;
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
@@ -35,6 +38,9 @@ const WEIGHTS: &str = concat!(
 /// What the recordings may weigh.
 const BYTES_MAX: u64 = 8 << 20;
 
+/// How long set-ups are measured.
+const RUN_S: u32 = 3;
+
 /// Make recordings of known truth, and hold the analysis against them
 #[derive(Debug, Args)]
 pub struct CorpusArgs {
@@ -52,6 +58,8 @@ enum Verb {
         #[arg(long, default_value = "target/corpus")]
         folder: PathBuf,
     },
+    /// Measure set-ups with --prove, and count how often what it says is right
+    Prove(ProveArgs),
     /// Print what this build concludes of each recording
     Verdicts {
         /// The recordings
@@ -100,7 +108,7 @@ struct RecordArgs {
     #[arg(long, default_value_t = 2)]
     runs: u32,
     /// Seconds of each run
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = RUN_S)]
     seconds: u32,
     /// Where recordings are kept until they are packed
     #[arg(long, default_value = "target/corpus")]
@@ -108,6 +116,23 @@ struct RecordArgs {
     /// The linerate that measures [default: beside this program]
     #[arg(long, value_name = "FILE")]
     linerate: Option<PathBuf>,
+}
+
+/// What is proven, and how.
+#[derive(Debug, Args)]
+struct ProveArgs {
+    /// Only set-ups whose name begins with this (repeatable) [default: those that could be named and are not]
+    #[arg(long = "only", value_name = "NAME")]
+    only: Vec<String>,
+    /// Seconds that the changes of a set-up may take
+    #[arg(long, default_value_t = 20)]
+    seconds: u32,
+    /// The linerate that measures [default: beside this program]
+    #[arg(long, value_name = "FILE")]
+    linerate: Option<PathBuf>,
+    /// Write the lines into this file as well
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
 }
 
 /// What two builds conclude.
@@ -123,6 +148,7 @@ pub struct VerdictsArgs {
 pub fn corpus(args: &CorpusArgs) -> anyhow::Result<()> {
     match &args.verb {
         Verb::Record(args) => record(args),
+        Verb::Prove(args) => prove(args),
         Verb::Pack { folder } => {
             let (count, bytes) = record::pack(folder, Path::new(CORPUS), &setup::all())?;
             println!("{count} recordings, {bytes} bytes");
@@ -177,9 +203,7 @@ pub fn compare(args: &VerdictsArgs) -> anyhow::Result<()> {
 
 fn record(args: &RecordArgs) -> anyhow::Result<()> {
     let mut setups = setup::all();
-    let is_wanted =
-        |name: &str| args.only.is_empty() || args.only.iter().any(|begin| name.starts_with(begin));
-    setups.retain(|setup| is_wanted(&setup.name));
+    setups.retain(|setup| args.only.is_empty() || begins(&setup.name, &args.only));
     if args.list {
         for setup in &setups {
             println!("{}\t{}\t{}", setup.name, setup.cause, setup.flags);
@@ -187,15 +211,12 @@ fn record(args: &RecordArgs) -> anyhow::Result<()> {
         return Ok(());
     }
     interrupt::watch()?;
-    let beside = std::env::current_exe()?.with_file_name("linerate");
-    let linerate = args.linerate.clone().unwrap_or(beside);
     let settings = record::Settings {
-        linerate: linerate
-            .canonicalize()
-            .with_context(|| linerate.display().to_string())?,
+        linerate: program(args.linerate.as_deref())?,
         folder: args.folder.clone(),
         seconds: args.seconds,
         runs: args.runs,
+        prove_s: None,
     };
     let left_out = record::record(&settings, &setups)?;
     println!("{} of {} left out", left_out.len(), setups.len());
@@ -203,17 +224,67 @@ fn record(args: &RecordArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
+fn prove(args: &ProveArgs) -> anyhow::Result<()> {
+    let accepted = accepted()?;
+    let is_open = |name: &str| {
+        let own = accepted.iter().find(|verdict| verdict.setup == name);
+        own.is_some_and(|verdict| verdict.is_nameable && verdict.named.is_none())
+    };
+    let mut setups = setup::all();
+    setups.retain(|setup| match args.only.as_slice() {
+        [] => is_open(&setup.name),
+        only => begins(&setup.name, only),
+    });
+    interrupt::watch()?;
+    let settings = record::Settings {
+        linerate: program(args.linerate.as_deref())?,
+        folder: PathBuf::new(),
+        seconds: RUN_S,
+        runs: 1,
+        prove_s: Some(args.seconds),
+    };
+    let mut out = args.out.as_ref().map(fs::File::create).transpose()?;
+    let counts = prove::prove(&settings, &setups, &mut |line| {
+        println!("{line}");
+        if let Some(out) = &mut out {
+            writeln!(out, "{line}")?;
+        }
+        Ok(())
+    })?;
+    println!("{counts}");
+    Ok(())
+}
+
+/// Whether a name begins with one of these.
+fn begins(name: &str, only: &[String]) -> bool {
+    only.iter().any(|begin| name.starts_with(begin))
+}
+
+/// Returns the linerate that measures.
+fn program(given: Option<&Path>) -> anyhow::Result<PathBuf> {
+    let beside = std::env::current_exe()?.with_file_name("linerate");
+    let linerate = given.unwrap_or(&beside);
+    linerate
+        .canonicalize()
+        .with_context(|| linerate.display().to_string())
+}
+
+/// Returns the verdicts that were accepted.
+fn accepted() -> anyhow::Result<Vec<verdicts::Verdict>> {
+    let path = Path::new(CORPUS).join(VERDICTS);
+    let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    verdicts::parse(&text)
+}
+
 fn check(accept: bool) -> anyhow::Result<()> {
     let folder = Path::new(CORPUS);
     let new = verdicts::of_corpus(folder)?;
     println!("{}\n{}", verdicts::summary(&new), verdicts::confusion(&new));
-    let path = folder.join(VERDICTS);
     if accept {
-        fs::write(&path, verdicts::text(&new))?;
+        fs::write(folder.join(VERDICTS), verdicts::text(&new))?;
         return Ok(());
     }
-    let accepted = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-    let old = verdicts::parse(&accepted)?;
+    let old = accepted()?;
     print!("{}", verdicts::changes(&old, &new));
     ensure!(
         old == new,

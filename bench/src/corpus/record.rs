@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, bail, ensure};
+use linerate_analyze::proof::measured;
 use linerate_analyze::single::{Shown, single};
 use linerate_model::run::Recording;
 use linerate_truth::corpus::{self, Recorded, Truth};
@@ -18,7 +19,7 @@ use crate::interrupt;
 
 /// What the agents of a corpus let measure and observe.
 const TOKEN: &str = "a-token-of-the-corpus";
-/// Longest time of a run: no set-up makes a longer one.
+/// Longest time of a run without changes: no set-up makes a longer one.
 const SECONDS_MAX: u32 = 40;
 
 /// How often a set-up is measured beside others before it is left out.
@@ -27,6 +28,7 @@ const TRIES: u32 = 5;
 const RUNS_MAX: u32 = 9;
 
 /// How recordings are made.
+#[derive(Debug, Clone)]
 pub struct Settings {
     /// The program.
     pub linerate: PathBuf,
@@ -36,10 +38,12 @@ pub struct Settings {
     pub seconds: u32,
     /// Runs of each set-up.
     pub runs: u32,
+    /// Seconds of changes after each measurement, where they are made.
+    pub prove_s: Option<u32>,
 }
 
 /// Numbers of networks and traffic with nothing done to them, once asked for.
-type Bases = BTreeMap<String, f64>;
+pub type Bases = BTreeMap<String, f64>;
 
 /// Makes the recordings of `setups` that are not there; returns those that could not be made, with the reason.
 pub fn record(settings: &Settings, setups: &[Setup]) -> anyhow::Result<Vec<String>> {
@@ -87,7 +91,8 @@ fn path_of(folder: &Path, setup: &Setup, run: u32) -> PathBuf {
     corpus::file_of(&folder.join(setup.family), &name)
 }
 
-fn record_one(
+/// Measures a set-up, and what there is without its fault where that proves it.
+pub fn record_one(
     settings: &Settings,
     setup: &Setup,
     run: u32,
@@ -98,7 +103,11 @@ fn record_one(
         let base = setup.base();
         let key = format!("{:?} {}", base.net, base.flags);
         if !bases.contains_key(&key) {
-            let value = number_of(&measure(settings, &base, None)?);
+            let settings = Settings {
+                prove_s: None,
+                ..settings.clone()
+            };
+            let value = number_of(&measure(&settings, &base, None)?);
             bases.insert(key.clone(), value.context("no base")?);
         }
         bases.get(&key).copied()
@@ -123,7 +132,9 @@ fn truth_of(setup: &Setup) -> Truth {
 
 /// Returns the number that a recording was made for.
 fn number_of(recording: &Recording) -> Option<f64> {
-    single(recording, Shown::RESULT_ALONE).summary.value
+    single(&measured(recording), Shown::RESULT_ALONE)
+        .summary
+        .value
 }
 
 /// Measures a set-up on a quiet machine: again where others used it meanwhile.
@@ -185,12 +196,15 @@ fn measure_in(
     }
     let address = place.address(Role::Server);
     let counted = counts(&place, setup)?;
+    let seconds_max = SECONDS_MAX + settings.prove_s.unwrap_or(0);
+    let changes = settings.prove_s.map(|seconds| format!("--prove={seconds}"));
     let command = format!(
-        "export HOME={scratch}; exec timeout -s INT {SECONDS_MAX} {} linerate run {address} -t {} {} \
+        "export HOME={scratch}; exec timeout -s INT {seconds_max} {} linerate run {address} -t {} {} {} \
          --token-file {token} --accept-new -i 0 -o {}",
         setup.client,
         settings.seconds,
         setup.flags,
+        changes.unwrap_or_default(),
         bundle.display(),
     );
     let output = place.command(Role::Client, &command).output()?;

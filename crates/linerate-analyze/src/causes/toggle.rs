@@ -68,13 +68,14 @@ impl Toggle {
                 Some(Stays),
                 None,
             ],
+            // Where the hosts' work is most of a round trip, a window is carried more often by a receiver that does less.
             Limiter::ReceiverWindow | Limiter::SendBuffer => [
                 Some(Grows),
                 Some(Grows),
                 Some(Stays),
                 Some(Stays),
                 Some(Stays),
-                Some(Stays),
+                None,
                 Some(Stays),
             ],
             // Another algorithm may stop where the first did.
@@ -84,13 +85,15 @@ impl Toggle {
                 Some(MayGrow),
                 Some(Stays),
                 Some(Stays),
-                Some(Stays),
+                None,
                 None,
             ],
+            // A program that pauses holds the number for a share of the time. Between pauses something else does, which a
+            // change may raise, and a larger buffer carries on in a pause.
             Limiter::SlowReader => [
                 None,
-                Some(Stays),
-                Some(Stays),
+                None,
+                None,
                 Some(Stays),
                 Some(Stays),
                 None,
@@ -98,11 +101,11 @@ impl Toggle {
             ],
             Limiter::Application => [
                 None,
+                None,
+                None,
                 Some(Stays),
                 Some(Stays),
-                Some(Stays),
-                Some(Stays),
-                Some(Stays),
+                None,
                 Some(Stays),
             ],
             Limiter::HostDrops => [None, None, None, Some(Stays), Some(Stays), None, None],
@@ -216,9 +219,10 @@ impl Toggle {
             .find(|toggle| toggle.factor() == factor)
     }
 
-    /// Returns whether it changes nothing but what a limiter is itself: more flows have more of all that each flow has.
+    /// Returns whether it changes nothing but what a limiter is itself: more flows have more of all that each flow has, and a
+    /// receiver that copies nothing has more CPU for all that it does, whatever held the number for most of the time.
     pub fn is_of_one(self) -> bool {
-        self != Flows
+        !matches!(self, Flows | Discard)
     }
 
     /// Returns the change of `workload` between `hosts`, where it can be made there and is one.
@@ -389,6 +393,23 @@ mod tests {
             &workload,
         );
         assert_eq!(separating, Some(("-w 4M".to_owned(), [Grows, Stays])));
+    }
+
+    #[test]
+    fn a_program_that_pauses_says_nothing_of_what_carries_between_its_pauses() {
+        for limiter in [Limiter::Application, Limiter::SlowReader] {
+            for toggle in [Flows, Buffers, Congestion, Discard] {
+                assert_eq!(toggle.effect(limiter), None, "{limiter:?} {toggle:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_window_says_nothing_of_a_receiver_that_shortens_the_round_trip() {
+        use Limiter::{CongestionWindow, ReceiverWindow, SendBuffer};
+        for limiter in [ReceiverWindow, SendBuffer, CongestionWindow] {
+            assert_eq!(Discard.effect(limiter), None, "{limiter:?}");
+        }
     }
 
     /// Server and client with these facts of their kernels.

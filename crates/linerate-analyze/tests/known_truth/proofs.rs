@@ -190,6 +190,24 @@ fn a_change_of_one_proves_it_whatever_others_would_do() {
 }
 
 #[test]
+fn less_work_of_a_receiver_proves_no_cpu_where_a_program_may_pause() {
+    let predicted = [(Limiter::Cpu, MAY_GROW), (Limiter::Application, None)];
+    let copy = ["copy", "discard"].map(|word| Level::Word(word.to_owned()));
+    let mut run = measured_run();
+    let after = [205e6, 210e6, 208e6, 206e6];
+    change(
+        &mut run,
+        (Factor::Receive, copy),
+        &predicted,
+        [BEFORE, &after],
+    );
+    let proof = only(&run.recording);
+    assert_eq!(proof.observed, Observed::Grew);
+    assert_eq!(proof.verdict, Verdict::NotDecided);
+    assert_eq!(proof.refuted, []);
+}
+
+#[test]
 fn a_number_that_falls_says_nothing() {
     let mut run = measured_run();
     let predicted = [(Limiter::ReceiverWindow, GROWS), (Limiter::PathRate, STAYS)];
