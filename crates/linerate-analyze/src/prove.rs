@@ -1,6 +1,6 @@
 //! What a run changes after its measurement to prove what limits it.
 //!
-//! Of each limiter that may hold the number it is written before a change is made what the change does then ([`Toggle`]). The
+//! Of each limiter that may hold the number it is written before a change is made what the change does then (`causes::toggle`). The
 //! change is made that tells the limiters apart that are left; it is in the plan with its predictions. Blocks are added while it
 //! is not decided and time is left. What the changes say is beside, in `proof`.
 

@@ -2,7 +2,7 @@
 //!
 //! Each of the busiest connections is made the one flow of a trial whose window is the time that was watched, so that it is
 //! reduced, and its facts are read, as those of our own flows are. The sender's kernel shares out its time itself: nothing to
-//! send, waiting for the receive window, waiting for the send buffer, and sending ([`Clock`]). Where one of them has most of it,
+//! send, waiting for the receive window, waiting for the send buffer, and sending (`Clock`). Where one of them has most of it,
 //! the causes are those of that clock, and facts tell which; where they do not, those that are left standing are shown.
 
 use std::collections::{BTreeMap, BTreeSet};
