@@ -104,11 +104,8 @@ impl Clocks {
 
     /// Returns the clock that has most of the time, if one has.
     pub fn most(&self) -> Option<Clock> {
-        let shares = self.shares().into_iter();
-        shares
-            .filter(|(_, share)| *share > MOST)
-            .map(|(clock, _)| clock)
-            .next()
+        let mut shares = self.shares().into_iter();
+        Some(shares.find(|(_, share)| *share > MOST)?.0)
     }
 }
 

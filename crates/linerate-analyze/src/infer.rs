@@ -213,9 +213,7 @@ impl Inference {
 
     /// Returns what follows from the facts of a cell, as far as they are read of its trials that may be averaged.
     pub(crate) fn of_cell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Self {
-        let mut trials = Vec::new();
-        evidence::for_each_view(dataset, cell, |view| trials.push(Evidence::of(view)));
-        Self::of(&trials, Weights::fitted())
+        Self::of(&Evidence::of_trials(dataset, cell), Weights::fitted())
     }
 
     /// Returns the same where it is known to be one of some limiters, and what `moot` facts are read from is not there.
@@ -225,8 +223,7 @@ impl Inference {
         limiters: &[Limiter],
         moot: &[Source],
     ) -> Self {
-        let mut trials = Vec::new();
-        evidence::for_each_view(dataset, cell, |view| trials.push(Evidence::of(view)));
+        let mut trials = Evidence::of_trials(dataset, cell);
         let readings = trials
             .iter_mut()
             .flat_map(|trial| trial.readings.iter_mut().zip(FACTS));
@@ -271,9 +268,15 @@ fn because(trials: &[Evidence], ranked: &[(usize, f64)], weights: &Weights) -> V
 }
 
 impl Evidence {
+    fn of_trials(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Vec<Self> {
+        let mut trials = Vec::new();
+        evidence::for_each_view(dataset, cell, |view| trials.push(Self::of(view)));
+        trials
+    }
+
     fn of(view: &evidence::View<'_>) -> Self {
         Self {
-            traffic: traffic_of(view),
+            traffic: Traffic::of(view.workload),
             readings: FACTS.iter().map(|fact| fact.read(view)).collect(),
         }
     }
@@ -357,23 +360,9 @@ pub fn evidence_of(recording: &Recording) -> Vec<Vec<Evidence>> {
     let cells = dataset.cells.iter().map(|cell| {
         let failed = cell.of_invalid();
         let cell = failed.as_ref().unwrap_or(cell);
-        let mut trials = Vec::new();
-        evidence::for_each_view(&dataset, cell, |view| {
-            trials.push(Evidence::of(view));
-        });
-        trials
+        Evidence::of_trials(&dataset, cell)
     });
     cells.collect()
-}
-
-fn traffic_of(view: &evidence::View<'_>) -> Traffic {
-    if view.workload.traffic.is_transactional() {
-        Traffic::Exchange
-    } else if view.workload.manner.transport.is_tcp() {
-        Traffic::Stream
-    } else {
-        Traffic::Datagrams
-    }
 }
 
 #[cfg(test)]

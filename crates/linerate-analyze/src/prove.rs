@@ -72,13 +72,7 @@ pub fn suspects(recording: &Recording) -> Option<Suspects> {
                 .collect::<Vec<_>>(),
         );
     }
-    let traffic = if cell.workload.traffic.is_transactional() {
-        Traffic::Exchange
-    } else if cell.workload.manner.transport.is_tcp() {
-        Traffic::Stream
-    } else {
-        Traffic::Datagrams
-    };
+    let traffic = Traffic::of(&cell.workload);
     let causes = CAUSES.iter().filter(|cause| cause.of.contains(&traffic));
     let others: BTreeSet<Limiter> = causes.filter_map(|cause| cause.limiter).collect();
     let most = |response: &str| {

@@ -554,6 +554,35 @@ impl Search {
 }
 
 impl Experiment {
+    /// Returns that of one cell: nothing varies, nothing is asked, and the response is the headline of the workload.
+    pub fn plain(name: &str, workload: Workload, timing: Timing, replicates: u32) -> Self {
+        Self {
+            name: name.to_owned(),
+            chapter: None,
+            title: String::new(),
+            question: String::new(),
+            method: String::new(),
+            response: workload.traffic.kind().about().headline.to_owned(),
+            workload,
+            beside: Vec::new(),
+            factors: Vec::new(),
+            linked: Vec::new(),
+            link_bps: None,
+            design: DesignKind::Full,
+            baseline: Cell::new(),
+            control: None,
+            whole_plots: Vec::new(),
+            suffices: Vec::new(),
+            replicates,
+            timing,
+            probes: Probes::default(),
+            search: None,
+            refinement: None,
+            pairs: None,
+            predicted: Vec::new(),
+        }
+    }
+
     /// Returns what is searched for: the search, its factor, and the ends of the scale as numbers.
     pub fn searched(&self) -> Option<(&Search, Factor, [f64; 2])> {
         let search = self.search.as_ref()?;

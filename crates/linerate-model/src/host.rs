@@ -76,6 +76,11 @@ pub struct Snapshot {
 pub const CPU_QUOTA_VISIBLE: &str = "cpu.quota_visible";
 
 impl Snapshot {
+    /// Returns the most that a setting of three numbers allows, as `tcp_rmem` has least, first and most.
+    pub fn most_of_three(&self, name: &str) -> Option<f64> {
+        self.text(name)?.split_whitespace().nth(2)?.parse().ok()
+    }
+
     /// Returns the number of the fact called `name`.
     pub fn number(&self, name: &str) -> Option<f64> {
         match self.value(name)? {

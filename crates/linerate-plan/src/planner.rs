@@ -3,13 +3,10 @@
 use std::ops::RangeInclusive;
 
 use linerate_model::Nanos;
-use linerate_model::experiment::{
-    Cell, DesignKind, Experiment, Factor, Level, LevelError, Search, Timing,
-};
+use linerate_model::experiment::{Experiment, Factor, Level, LevelError, Search, Timing};
 use linerate_model::manner::Named;
 use linerate_model::number::counted;
 use linerate_model::plan::{LeftOut, Plan, Trial};
-use linerate_model::probe::Probes;
 use linerate_model::response::name;
 use linerate_model::workload::{Direction, Group, Workload, WorkloadError};
 
@@ -317,7 +314,7 @@ pub fn searched(asked: Single, search: Search) -> Draft {
         method: "Bisection between two levels; each level is measured several times.".to_owned(),
         factors: asked.factors,
         search: Some(search),
-        ..plain(
+        ..Experiment::plain(
             "search",
             asked.workload,
             asked.timing,
@@ -362,7 +359,7 @@ pub fn single(asked: Single) -> Result<Plan, PlanError> {
             .filter_map(|(factor, levels)| Some((*factor, levels.first()?.clone())))
             .collect(),
         factors,
-        ..plain(name, workload, timing, *replicates.start())
+        ..Experiment::plain(name, workload, timing, *replicates.start())
     };
     let further = replicates.end().saturating_sub(*replicates.start());
     as_asked(vec![experiment], further, seed)
@@ -381,7 +378,7 @@ pub fn loaded(
         question: "How long does an exchange take alone?".to_owned(),
         method: "A probe alone.".to_owned(),
         response: name::RTT_P50.to_owned(),
-        ..plain("idle", probe.clone(), timing, replicates)
+        ..Experiment::plain("idle", probe.clone(), timing, replicates)
     };
     let beside = |direction: Direction| {
         let mut bulk = bulk.clone();
@@ -403,34 +400,6 @@ pub fn loaded(
     let ways = [Direction::ToServer, Direction::FromServer].map(beside);
     let experiments = std::iter::once(idle).chain(ways).collect();
     as_asked(experiments, 0, seed)
-}
-
-fn plain(name: &str, workload: Workload, timing: Timing, replicates: u32) -> Experiment {
-    Experiment {
-        name: name.to_owned(),
-        chapter: None,
-        title: String::new(),
-        question: String::new(),
-        method: String::new(),
-        response: workload.traffic.kind().about().headline.to_owned(),
-        workload,
-        beside: Vec::new(),
-        factors: Vec::new(),
-        linked: Vec::new(),
-        link_bps: None,
-        design: DesignKind::Full,
-        baseline: Cell::new(),
-        control: None,
-        whole_plots: Vec::new(),
-        suffices: Vec::new(),
-        replicates,
-        timing,
-        probes: Probes::default(),
-        search: None,
-        refinement: None,
-        pairs: None,
-        predicted: Vec::new(),
-    }
 }
 
 /// Returns the plan of `experiments` on hosts that are not known yet, without a budget.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::experiment::{Cell, DesignKind, Experiment, Factor, Level, Timing};
+use linerate_model::experiment::{Cell, Experiment, Factor, Level, Timing};
 use linerate_model::histogram::Histogram;
 use linerate_model::host::{Fact, FactValue, Snapshot};
 use linerate_model::metric::Metric;
@@ -281,29 +281,12 @@ impl MadeRun {
             name::THROUGHPUT
         };
         self.recording.document.plan.experiments.push(Experiment {
-            name: name.to_owned(),
             chapter,
             title: name.to_owned(),
             question: "What happens?".to_owned(),
             method: "Synthetic.".to_owned(),
-            workload,
-            beside: Vec::new(),
-            factors: Vec::new(),
-            linked: Vec::new(),
-            link_bps: None,
-            design: DesignKind::Full,
-            baseline: Cell::new(),
-            control: None,
-            whole_plots: Vec::new(),
-            suffices: Vec::new(),
-            replicates: 1,
-            timing: timing(),
             response: response.to_owned(),
-            probes: Default::default(),
-            search: None,
-            refinement: None,
-            pairs: None,
-            predicted: Vec::new(),
+            ..Experiment::plain(name, workload, timing(), 1)
         });
     }
 

@@ -9,6 +9,7 @@
 pub mod toggle;
 
 use linerate_model::limiter::Limiter;
+use linerate_model::workload::Workload;
 
 /// The traffic that a cause may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +20,19 @@ pub enum Traffic {
     Exchange,
     /// Streams of datagrams.
     Datagrams,
+}
+
+impl Traffic {
+    /// Returns what the traffic of `workload` is.
+    pub fn of(workload: &Workload) -> Self {
+        if workload.traffic.is_transactional() {
+            Self::Exchange
+        } else if workload.manner.transport.is_tcp() {
+            Self::Stream
+        } else {
+            Self::Datagrams
+        }
+    }
 }
 
 /// What may hold a number.

@@ -313,10 +313,7 @@ impl Toggle {
 
 /// Returns the most that the kernel of a host lets receive and send buffers grow to by itself.
 fn grown_bytes(snapshot: &Snapshot) -> Option<[f64; 2]> {
-    let most = |name: &str| {
-        let text = snapshot.text(&format!("sysctl.net.ipv4.{name}"))?;
-        text.split_whitespace().nth(2)?.parse::<f64>().ok()
-    };
+    let most = |name: &str| snapshot.most_of_three(&format!("sysctl.net.ipv4.{name}"));
     Some([most("tcp_rmem")?, most("tcp_wmem")?])
 }
 

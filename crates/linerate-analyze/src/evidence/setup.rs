@@ -116,12 +116,9 @@ pub(crate) fn auto_buffer(
         Part::Sender => "sysctl.net.ipv4.tcp_wmem",
         _ => "sysctl.net.ipv4.tcp_rmem",
     };
-    let most = |host: &HostRecord| {
-        let three = host.snapshot.text(fact)?;
-        three.split_whitespace().nth(2)?.parse::<f64>().ok()
-    };
     let hosts = hosts_of(dataset, cell, part);
-    hosts.filter_map(most).min_by(f64::total_cmp)
+    let most = hosts.filter_map(|host| host.snapshot.most_of_three(fact));
+    most.min_by(f64::total_cmp)
 }
 
 /// Returns the hosts that have `part` of a flow in the cell.

@@ -485,10 +485,7 @@ fn buffered(raw: &Raw<'_>, arrivals: &Arrivals<'_>) -> Option<TrialFlag> {
 /// What a receive buffer may hold at the most: the largest limit of any host, or what was asked for, of which the kernel
 /// makes twice as much (socket(7)).
 fn receive_buffer_bytes(trial: &Trial, hosts: &[HostRecord]) -> Option<f64> {
-    let limit = |host: &HostRecord| {
-        let three = host.snapshot.text("sysctl.net.ipv4.tcp_rmem")?;
-        three.split_whitespace().nth(2)?.parse::<f64>().ok()
-    };
+    let limit = |host: &HostRecord| host.snapshot.most_of_three("sysctl.net.ipv4.tcp_rmem");
     let tuned = hosts.iter().filter_map(limit).max_by(f64::total_cmp)?;
     let asked = trial.workload.options.socket_buffer;
     let asked = asked.map_or(0.0, |bytes| 2.0 * bytes.0 as f64);

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-use linerate_model::experiment::{Cell, DesignKind, Experiment, Timing};
+use linerate_model::experiment::{Cell, Experiment, Timing};
 use linerate_model::host::{Availability, Snapshot};
 use linerate_model::limiter::Limiter;
 use linerate_model::metric::Metric;
@@ -420,34 +420,6 @@ fn experiment_name(at: usize) -> String {
     format!("connection-{}", at + 1)
 }
 
-fn experiment(at: usize, workload: Workload, timing: Timing) -> Experiment {
-    Experiment {
-        name: experiment_name(at),
-        chapter: None,
-        title: experiment_name(at),
-        question: String::new(),
-        method: String::new(),
-        workload,
-        beside: Vec::new(),
-        factors: Vec::new(),
-        linked: Vec::new(),
-        link_bps: None,
-        design: DesignKind::Full,
-        baseline: Cell::new(),
-        control: None,
-        whole_plots: Vec::new(),
-        suffices: Vec::new(),
-        replicates: 1,
-        timing,
-        response: name::THROUGHPUT.to_owned(),
-        probes: Default::default(),
-        search: None,
-        refinement: None,
-        pairs: None,
-        predicted: Vec::new(),
-    }
-}
-
 fn host(side: &Side, part: HostPart, name: &str) -> HostRecord {
     HostRecord {
         name: name.into(),
@@ -508,8 +480,12 @@ fn recording(
             Direction::ToServer
         };
         let workload = Workload::stream(direction);
-        plan.experiments
-            .push(experiment(at, workload.clone(), timing));
+        plan.experiments.push(Experiment::plain(
+            &experiment_name(at),
+            workload.clone(),
+            timing,
+            1,
+        ));
         plan.trials.push(Trial {
             id: id(at),
             experiment: experiment_name(at),

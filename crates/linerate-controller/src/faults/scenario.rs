@@ -4,10 +4,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_model::experiment::{Cell, DesignKind, Experiment, Timing};
+use linerate_model::experiment::{Cell, Experiment, Timing};
 use linerate_model::fleet::InStep;
 use linerate_model::plan::{Plan, Trial};
-use linerate_model::response::name;
 use linerate_model::run::{Admission, HostPart};
 use linerate_model::workload::{Direction, Workload};
 use linerate_model::{Nanos, TrialId};
@@ -368,29 +367,8 @@ fn plan(trials: u32, clients: u32, flows: u32, timing: Timing) -> Plan {
     };
     Plan {
         experiments: vec![Experiment {
-            name: "faults".to_owned(),
-            chapter: None,
             title: "faults".to_owned(),
-            question: String::new(),
-            method: String::new(),
-            response: name::THROUGHPUT.to_owned(),
-            workload: workload.clone(),
-            beside: Vec::new(),
-            factors: Vec::new(),
-            linked: Vec::new(),
-            link_bps: None,
-            design: DesignKind::Full,
-            baseline: Cell::new(),
-            control: None,
-            whole_plots: Vec::new(),
-            suffices: Vec::new(),
-            replicates: trials,
-            timing,
-            probes: Default::default(),
-            search: None,
-            refinement: None,
-            pairs: None,
-            predicted: Vec::new(),
+            ..Experiment::plain("faults", workload.clone(), timing, trials)
         }],
         trials: (1..=trials).map(trial).collect(),
         seed: 1,

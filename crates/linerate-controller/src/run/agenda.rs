@@ -518,9 +518,8 @@ fn is_of_step(one: &Trial, other: &Trial) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::experiment::{Cell, DesignKind, Timing};
+    use linerate_model::experiment::{Cell, Timing};
     use linerate_model::pairs::{Pairs, Pattern};
-    use linerate_model::probe::Probes;
     use linerate_model::workload::{Direction, Workload};
 
     use linerate_model::reason::Unshared;
@@ -535,30 +534,10 @@ mod tests {
     };
 
     fn experiment(name: &str) -> Experiment {
+        let workload = Workload::stream(Direction::ToServer);
         Experiment {
-            name: name.to_owned(),
-            chapter: None,
             title: name.to_owned(),
-            question: String::new(),
-            method: String::new(),
-            response: "throughput_bps".to_owned(),
-            workload: Workload::stream(Direction::ToServer),
-            beside: Vec::new(),
-            factors: Vec::new(),
-            linked: Vec::new(),
-            link_bps: None,
-            design: DesignKind::Full,
-            baseline: Cell::new(),
-            control: None,
-            whole_plots: Vec::new(),
-            suffices: Vec::new(),
-            replicates: 3,
-            timing: TIMING,
-            probes: Probes::default(),
-            search: None,
-            refinement: None,
-            pairs: None,
-            predicted: Vec::new(),
+            ..Experiment::plain(name, workload, TIMING, 3)
         }
     }
 

@@ -86,22 +86,20 @@ fn service(args: &ExplainArgs, filter: &str) -> CmdResult {
             interval,
         })
     };
-    let here = watching(args.subject.as_deref(), filter.to_owned())?;
-    // The other end has the process at none of its sockets, and its port at each.
-    let of_other = match args.port {
-        Some(_) => filter.to_owned(),
-        None => "state connected".to_owned(),
-    };
-    let there = args
-        .other
-        .as_deref()
-        .map(|host| watching(Some(host), of_other));
-    let there = there.transpose()?;
-    let stop = interrupt::flag()?;
-    let mut sides = Vec::new();
-    for host in [Some(&here), there.as_ref()].into_iter().flatten() {
-        sides.push(begin(host)?);
+    let mut watched = vec![watching(args.subject.as_deref(), filter.to_owned())?];
+    if let Some(other) = &args.other {
+        // The other end has the process at none of its sockets, and its port at each.
+        let of_other = match args.port {
+            Some(_) => filter,
+            None => "state connected",
+        };
+        watched.push(watching(Some(other), of_other.to_owned())?);
     }
+    let stop = interrupt::flag()?;
+    let mut sides = watched
+        .iter()
+        .map(begin)
+        .collect::<CmdResult<Vec<Side>>>()?;
     let ends = Instant::now() + Duration::from_nanos(args.time.0);
     let mut due = Instant::now();
     let is_whole = loop {
@@ -109,13 +107,9 @@ fn service(args: &ExplainArgs, filter: &str) -> CmdResult {
         if !sleep_until(due.min(ends), &stop) {
             break false;
         }
-        for (host, side) in [Some(&here), there.as_ref()]
-            .into_iter()
-            .flatten()
-            .zip(&mut sides)
-        {
-            side.looks
-                .push(look(host.observe().map_err(hosts::agent_failure)?)?);
+        for (host, side) in watched.iter().zip(&mut sides) {
+            let seen = host.observe().map_err(hosts::agent_failure)?;
+            side.looks.push(look(seen)?);
         }
         if Instant::now() >= ends {
             break true;
