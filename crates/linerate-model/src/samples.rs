@@ -52,6 +52,8 @@ pub trait Shelf: fmt::Debug + Send + Sync {
 struct Page {
     shelf: Arc<dyn Shelf>,
     number: usize,
+    /// How many samples were on shelves before it: pages of several hosts are in the order of this.
+    before: usize,
 }
 
 impl Page {
@@ -189,10 +191,13 @@ impl Samples {
     /// Adds all of `other`, subject by subject.
     pub fn append(&mut self, other: Self) {
         self.count += other.count;
-        self.shelved_count += other.shelved_count;
-        for (place, pages) in other.shelved {
+        for (place, mut pages) in other.shelved {
+            for page in &mut pages {
+                page.before += self.shelved_count;
+            }
             self.shelved.entry(place).or_default().extend(pages);
         }
+        self.shelved_count += other.shelved_count;
         for (key, more) in other.subjects {
             let packed = match self.subjects.entry(key) {
                 Entry::Vacant(place) => {
@@ -216,9 +221,12 @@ impl Samples {
         count: usize,
     ) {
         for place in of {
-            let shelf = Arc::clone(shelf);
-            let pages = self.shelved.entry(place).or_default();
-            pages.push(Page { shelf, number });
+            let page = Page {
+                shelf: Arc::clone(shelf),
+                number,
+                before: self.shelved_count,
+            };
+            self.shelved.entry(place).or_default().push(page);
         }
         self.count += count;
         self.shelved_count += count;
@@ -378,6 +386,7 @@ impl Samples {
                 pages.push(page);
             }
         }
+        pages.sort_by_key(|page| page.before);
         pages
     }
 
@@ -559,6 +568,30 @@ mod tests {
                 prop_assert!(subjects.any(|has| has == (&wanted.host, &wanted.subject)));
             }
         }
+    }
+
+    /// The first host by name is on the second page alone: the pages of a trial are in the order in which they were
+    /// added all the same.
+    #[test]
+    fn pages_are_in_the_order_in_which_they_were_added() {
+        let of = |host: &str, value| TrialSample {
+            trial: TrialId(0),
+            host: host.into(),
+            subject: Subject::Host,
+            metric: Metric::ALL[0],
+            at_ns: 1,
+            value,
+        };
+        let pages = [
+            vec![of("server", 1)],
+            vec![of("client1", 2), of("server", 3)],
+        ];
+        let mut samples = Samples::default();
+        for page in &pages {
+            samples.append(shelved(&page.iter().cloned().collect()));
+        }
+        let values: Vec<i64> = samples.of_trial(TrialId(0)).map(|it| it.value).collect();
+        assert_eq!(values, [2, 1, 3]);
     }
 
     #[test]
