@@ -9,17 +9,18 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use linerate_analyze::causes::{self, CAUSES};
-use linerate_analyze::evidence::FACTS;
-use linerate_analyze::infer::{Evidence, Inference, Weights, candidates, evidence_of};
+use linerate_analyze::evidence::{FACTS, Source};
+use linerate_analyze::infer::{Evidence, Inference, Weights, candidates, evidence_of, rivals};
 use linerate_model::limiter::Limiter;
 use linerate_model::metric::Metric;
 use linerate_model::run::Recording;
 use linerate_truth::corpus::{Half, Recorded};
+use linerate_truth::limiters;
 
 /// Penalties that are tried.
-const PENALTIES: &[f64] = &[0.003, 0.01, 0.03, 0.1, 0.3];
+const PENALTIES: &[f64] = &[0.03, 0.1, 0.3, 1.0, 3.0];
 /// Leads that are tried.
-const LEADS: &[f64] = &[0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0];
+const LEADS: &[f64] = &[0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0];
 /// Parts that the fitting half is cut into.
 const PARTS: usize = 5;
 /// Steps of the search; later ones change nothing that is written.
@@ -29,6 +30,10 @@ const STEP: f64 = 0.05;
 const MOMENTUM: [f64; 2] = [0.9, 0.999];
 /// No fact is worth more: twenty to one.
 const WORTH_MAX: f64 = 3.0;
+
+/// Recordings that are made up of each cause, and what draws them.
+const MADE: usize = 6;
+const MADE_SEED: u64 = 1;
 
 /// A recording as it is fitted to.
 pub struct Case {
@@ -57,6 +62,28 @@ impl Case {
                 .unwrap_or_default(),
         }
     }
+}
+
+/// Returns recordings that are made up of causes that the machine of the corpus cannot produce, or only in a few ways: they
+/// are fitted to beside the fitting half, and judged by tests.
+fn made() -> Vec<Case> {
+    let of_cause = |cause: &limiters::Cause| {
+        let truth = cause.catalogued().and_then(causes::place);
+        let recordings = cause.recordings(MADE, MADE_SEED).into_iter();
+        let cases = recordings.enumerate().map(move |(number, recording)| Case {
+            setup: format!("made/{}-{number}", cause.title()),
+            half: Half::Fitted,
+            truth,
+            limiters: Vec::new(),
+            healthy: false,
+            trials: evidence_of(&recording)
+                .into_iter()
+                .next()
+                .unwrap_or_default(),
+        });
+        cases.collect::<Vec<_>>()
+    };
+    limiters::Cause::ALL.iter().flat_map(of_cause).collect()
 }
 
 /// Takes each metric away from a recording; returns how many there are, and what is then told as another limiter.
@@ -103,7 +130,7 @@ fn examples<'c>(cases: impl Iterator<Item = &'c Case> + Clone) -> Vec<Example> {
             .filter(|case| case.truth == Some(truth))
             .count()
     };
-    let example = |case: &Case| {
+    let example = |case: &Case, candidates: Vec<usize>| {
         let truth = case.truth?;
         let trial = case.trials.first()?;
         let degrees = trial.readings.iter().map(|reading| {
@@ -111,7 +138,6 @@ fn examples<'c>(cases: impl Iterator<Item = &'c Case> + Clone) -> Vec<Example> {
                 .degree()
                 .map_or([0.0; 2], |degree| [degree, 1.0 - degree])
         });
-        let candidates = candidates(&case.trials);
         let own = CAUSES[truth].limiter;
         let is_right = |cause: &usize| {
             let limiter = CAUSES[*cause].limiter;
@@ -128,13 +154,31 @@ fn examples<'c>(cases: impl Iterator<Item = &'c Case> + Clone) -> Vec<Example> {
             weight: 1.0 / (count(truth) as f64).sqrt(),
         })
     };
-    cases.clone().filter_map(example).collect()
+    // Once with what the facts leave, and once with what they would leave had what shows a cause not been read.
+    let both = |case: &Case| {
+        [candidates(&case.trials), rivals(&case.trials)].map(|among| example(case, among))
+    };
+    cases.clone().flat_map(both).flatten().collect()
+}
+
+/// Returns what facts are worth before anything is counted: a pattern that shows a cause speaks for it, others say nothing.
+fn prior() -> Weights {
+    let mut weights = Weights::none();
+    for (cause, of_cause) in CAUSES.iter().zip(&mut weights.0) {
+        for (fact, worth) in FACTS.iter().zip(of_cause) {
+            if fact.source == Source::Patterns && cause.shown_by.contains(&fact.id) {
+                worth[0] = WORTH_MAX;
+            }
+        }
+    }
+    weights
 }
 
 /// Returns the weights under which the truth of `examples` is most probable, less the penalty.
 fn fitted(examples: &[Example], penalty: f64) -> Weights {
     let (causes, facts) = (CAUSES.len(), FACTS.len());
-    let mut weights = Weights::none();
+    let prior = prior();
+    let mut weights = prior.clone();
     let mut moments = vec![[0.0_f64; 2]; causes * facts * 2];
     let all: f64 = examples.iter().map(|one| one.weight).sum();
     for step in 1..=STEPS {
@@ -164,8 +208,9 @@ fn fitted(examples: &[Example], penalty: f64) -> Weights {
         }
         let corrected = MOMENTUM.map(|momentum| 1.0 - momentum.powi(step as i32));
         for (place, gradient) in gradient.into_iter().enumerate() {
-            let worth = &mut weights.0[place / 2 / facts][place / 2 % facts][place % 2];
-            let gradient = gradient / all + penalty * *worth / 100.0;
+            let (cause, fact, side) = (place / 2 / facts, place / 2 % facts, place % 2);
+            let worth = &mut weights.0[cause][fact][side];
+            let gradient = gradient / all + penalty * (*worth - prior.0[cause][fact][side]) / 100.0;
             let moment = &mut moments[place];
             moment[0] = MOMENTUM[0] * moment[0] + (1.0 - MOMENTUM[0]) * gradient;
             moment[1] = MOMENTUM[1] * moment[1] + (1.0 - MOMENTUM[1]) * gradient * gradient;
@@ -243,15 +288,16 @@ fn counted<'c>(cases: impl Iterator<Item = &'c Case>, weights: &Weights, lead_mi
 /// Fits weights to the fitting half of `cases`; returns them as text, and what they do to each half.
 pub fn fit(cases: &[Case]) -> (String, String) {
     let of = |half| cases.iter().filter(move |case| case.half == half);
+    let made = made();
+    let fitted_to = || of(Half::Fitted).chain(&made);
     let mut told = String::new();
     let part = |case: &Case| case.setup.bytes().map(usize::from).sum::<usize>() % PARTS;
     let mut best: Option<(f64, f64)> = None;
     for &penalty in PENALTIES {
         let surprise: f64 = (0..PARTS)
             .map(|own| {
-                let of_part = |is_own: bool| {
-                    of(Half::Fitted).filter(move |case| (part(case) == own) == is_own)
-                };
+                let of_part =
+                    |is_own: bool| fitted_to().filter(move |case| (part(case) == own) == is_own);
                 surprise(
                     &examples(of_part(true)),
                     &fitted(&examples(of_part(false)), penalty),
@@ -264,7 +310,7 @@ pub fn fit(cases: &[Case]) -> (String, String) {
         }
     }
     let penalty = best.map_or(PENALTIES[0], |(_, penalty)| penalty);
-    let weights = fitted(&examples(of(Half::Fitted)), penalty);
+    let weights = fitted(&examples(fitted_to()), penalty);
     let _ = writeln!(told, "penalty {penalty}");
     for (half, lead) in [Half::Fitted, Half::HeldOut]
         .into_iter()

@@ -19,6 +19,7 @@ use linerate_model::workload::{Direction, Workload};
 use crate::compare::interval::{median_or_range, quantile_interval, student_t_interval};
 use crate::compare::noise::Noise;
 use crate::diagnose::verdict::Verdict;
+use crate::evidence;
 use crate::precision::of_runs;
 use crate::proof::Proofs;
 use crate::reduce::{
@@ -568,13 +569,23 @@ impl<'a> CellOutcomes<'a> {
     /// transactions of all trials together; of others in the tail it is the median of the trials, which one
     /// bad trial does not rule.
     pub(crate) fn estimate(&self, response: &str) -> Option<Estimate> {
-        if let Some(known) = self.estimates.borrow().get(response) {
-            return *known;
+        let known = self.estimates.borrow().get(response).copied();
+        let estimate = known.unwrap_or_else(|| {
+            let estimate = self.estimated(response);
+            let mut estimates = self.estimates.borrow_mut();
+            estimates.insert(response.to_owned(), estimate);
+            estimate
+        });
+        if estimate.is_none() {
+            self.lacking(response);
         }
-        let estimate = self.estimated(response);
-        let mut estimates = self.estimates.borrow_mut();
-        estimates.insert(response.to_owned(), estimate);
         estimate
+    }
+
+    fn lacking(&self, response: &str) {
+        if let Some(outcome) = self.valid.first() {
+            evidence::lacking(outcome, response);
+        }
     }
 
     fn estimated(&self, response: &str) -> Option<Estimate> {
@@ -648,7 +659,11 @@ impl<'a> CellOutcomes<'a> {
     /// Returns the sum of a response over the valid outcomes; absent when one has none.
     pub(crate) fn sum(&self, response: &str) -> Option<f64> {
         let values = self.valid.iter().map(|outcome| outcome.value(response));
-        (!self.valid.is_empty()).then(|| values.sum::<Option<f64>>())?
+        let sum = (!self.valid.is_empty()).then(|| values.sum::<Option<f64>>())?;
+        if sum.is_none() {
+            self.lacking(response);
+        }
+        sum
     }
 
     /// Returns mean and interval of the response that the experiment is about.

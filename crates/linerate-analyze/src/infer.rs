@@ -21,7 +21,7 @@ use crate::evidence::{self, FACTS, Reading, Source};
 
 /// By how much the named cause leads the next that would be told in another way: with less, more than one in fifty names of
 /// the held-out half were wrong, and with a half more a fifth of what could be named was not (`bench corpus fit`).
-pub const LEAD_MIN: f64 = 2.0;
+pub const LEAD_MIN: f64 = 1.5;
 
 /// By how much a cause may be behind the first and still be left standing: what is farther behind is one in twenty (e³).
 const STANDING_BEHIND_MAX: f64 = 3.0;
@@ -36,6 +36,7 @@ const TOLD_AS: &[(Limiter, &str, Limiter)] = &[
 pub type Worth = [f64; 2];
 
 /// What each fact is worth for each cause, in the order of [`CAUSES`] and [`FACTS`].
+#[derive(Clone)]
 pub struct Weights(pub Vec<Vec<Worth>>);
 
 impl Weights {
@@ -149,19 +150,46 @@ impl Inference {
             2 * shown.count() > trials.len()
         };
         let shown: Vec<usize> = candidates.iter().copied().filter(shows).collect();
-        let limiter = ranked.first().and_then(|&(first, _)| {
-            let cause = &CAUSES[first];
-            let leads = |&(other, _): &(usize, f64)| {
-                let leads = trials
+        // What was not read is taken as if it spoke for the other one.
+        let leads = |own: usize, other: usize| {
+            let leads = trials
+                .iter()
+                .map(|trial| lead(trial, own, Some(other), weights));
+            CAUSES[other].limiter == CAUSES[own].limiter
+                || leads.sum::<f64>() / trials.len() as f64 >= lead_min
+        };
+        let is_whole = |limiter: Option<Limiter>| {
+            let mut own = CAUSES.iter().filter(|own| own.limiter == limiter);
+            own.any(|own| patterns_hold(trials, own))
+        };
+        let others = |own: usize| {
+            let others = ranked.iter().map(|one| one.0);
+            others.filter(move |other| *other != own)
+        };
+        let mut of_shown = ranked.iter().map(|one| one.0);
+        let first = of_shown.find(|cause| shown.contains(cause));
+        let mut of_shown = ranked.iter().map(|one| one.0);
+        let whole =
+            of_shown.find(|cause| shown.contains(cause) && is_whole(CAUSES[*cause].limiter));
+        // The first of all by its lead; and one that a pattern shows, unless another that is shown is likelier by as much.
+        let by_lead = first.filter(|own| others(*own).all(|it| leads(*own, it)));
+        let by_pattern = whole.filter(|own| {
+            let behind = |of: usize| {
+                ranked
                     .iter()
-                    .map(|trial| lead(trial, first, Some(other), weights));
-                CAUSES[other].limiter == cause.limiter
-                    || leads.sum::<f64>() / trials.len() as f64 >= lead_min
+                    .find(|one| one.0 == of)
+                    .map_or(0.0, |one| one.1)
             };
-            let is_named = shown.contains(&first) && ranked[1..].iter().all(leads);
-            let limiter = cause.limiter.filter(|_| is_named)?;
-            told_as(trials, limiter)
+            let mut rivals = others(*own).filter(|it| shown.contains(it));
+            rivals.all(|it| {
+                CAUSES[it].limiter == CAUSES[*own].limiter || behind(*own) - behind(it) < lead_min
+            })
         });
+        let told = [by_lead, by_pattern].map(|cause| cause.and_then(|it| CAUSES[it].limiter));
+        let limiter = match told {
+            [Some(one), Some(other)] if one != other => None,
+            [one, other] => one.or(other).and_then(|it| told_as(trials, it)),
+        };
         let because = because(trials, &ranked, weights);
         Self {
             ranked,
@@ -190,25 +218,6 @@ impl Inference {
             }
         }
         limiters
-    }
-
-    /// Whether facts show a cause that is likelier, and by far, than all that would be told as a limiter that `is_it`. Not
-    /// where the catalogue has none that is told so of such traffic.
-    pub(crate) fn refutes(&self, is_it: impl Fn(Limiter) -> bool) -> bool {
-        let is_told = |cause: &Cause| cause.limiter.is_some_and(&is_it);
-        let Some(first) = self.ranked.first().map(|(cause, _)| *cause) else {
-            return false;
-        };
-        let of_first = &CAUSES[first];
-        let shares_traffic = |cause: &&Cause| cause.of.iter().any(|of| of_first.of.contains(of));
-        let mut near = self
-            .ranked
-            .iter()
-            .filter(|(_, behind)| *behind < STANDING_BEHIND_MAX);
-        self.shown.contains(&first)
-            && of_first.limiter.is_some()
-            && CAUSES.iter().filter(shares_traffic).any(is_told)
-            && !near.any(|(cause, _)| is_told(&CAUSES[*cause]))
     }
 
     /// Returns what follows from the facts of a cell, as far as they are read of its trials that may be averaged.
@@ -317,6 +326,29 @@ pub fn candidates(trials: &[Evidence]) -> Vec<usize> {
     (0..CAUSES.len()).filter(may_be).collect()
 }
 
+/// Returns the causes that may hold such traffic, whatever shows them: what is left of those that nothing rules out where what
+/// would show them was not read.
+pub fn rivals(trials: &[Evidence]) -> Vec<usize> {
+    let may_be = |cause: &usize| {
+        let cause = &CAUSES[*cause];
+        let excludes = |trial: &Evidence| read(trial, cause.excluded_by).any(Reading::holds);
+        trials
+            .iter()
+            .all(|trial| cause.of.contains(&trial.traffic) && !excludes(trial))
+    };
+    (0..CAUSES.len()).filter(may_be).collect()
+}
+
+/// Whether a pattern that shows the cause is seen in most trials: it has read all that it takes.
+fn patterns_hold(trials: &[Evidence], cause: &Cause) -> bool {
+    let mut patterns = cause
+        .shown_by
+        .iter()
+        .filter_map(|id| evidence::place(id))
+        .filter(|fact| FACTS[*fact].source == Source::Patterns);
+    patterns.any(|fact| holds(trials, fact))
+}
+
 /// Returns what was read of the facts with these names.
 fn read<'t>(trial: &'t Evidence, ids: &'t [&str]) -> impl Iterator<Item = Reading> + 't {
     let places = ids.iter().filter_map(|id| evidence::place(id));
@@ -325,15 +357,18 @@ fn read<'t>(trial: &'t Evidence, ids: &'t [&str]) -> impl Iterator<Item = Readin
 
 /// Whether a fact is known to hold that rules the cause out, or each of those that would show it is known not to.
 fn is_ruled_out(trial: &Evidence, cause: &Cause) -> bool {
-    read(trial, cause.excluded_by).any(Reading::holds)
-        || read(trial, cause.shown_by).all(Reading::fails)
+    !patterns_hold(std::slice::from_ref(trial), cause)
+        && (read(trial, cause.excluded_by).any(Reading::holds)
+            || read(trial, cause.shown_by).all(Reading::fails))
 }
 
 /// Whether a fact is known to hold that shows the cause, and all that rule it out are known not to.
 fn is_shown(trial: &Evidence, cause: &Cause) -> bool {
     let may_exclude = |reading: Reading| reading.holds() || reading == Reading::Unread;
-    read(trial, cause.shown_by).any(Reading::holds)
-        && !read(trial, cause.excluded_by).any(may_exclude)
+    let is_whole = patterns_hold(std::slice::from_ref(trial), cause);
+    is_whole
+        || (read(trial, cause.shown_by).any(Reading::holds)
+            && !read(trial, cause.excluded_by).any(may_exclude))
 }
 
 /// Returns by how much the facts of a trial speak more for `cause` than for `other`, what was not read as if it spoke for that;
@@ -386,9 +421,15 @@ mod tests {
             moot if moot < 0.2 => Reading::Moot,
             _ => Reading::Known(20.0 * draw.unit() - 10.0),
         };
+        // A pattern that is seen was read whole.
+        let readings = FACTS.iter().map(|fact| match fact.source {
+            Source::Patterns => Reading::Moot,
+            _ => reading(draw),
+        });
+        let readings = readings.collect();
         Evidence {
             traffic: kinds[(3.0 * draw.unit()) as usize],
-            readings: FACTS.iter().map(|_| reading(draw)).collect(),
+            readings,
         }
     }
 
@@ -402,8 +443,11 @@ mod tests {
             trials[1].traffic = trials[0].traffic;
             let whole = Inference::of(&trials, &weights).limiter;
             let lost = draw.unit() / 20.0;
-            for reading in trials.iter_mut().flat_map(|trial| &mut trial.readings) {
-                if draw.unit() < lost {
+            let readings = trials
+                .iter_mut()
+                .flat_map(|trial| trial.readings.iter_mut().zip(FACTS));
+            for (reading, fact) in readings {
+                if fact.source != Source::Patterns && draw.unit() < lost {
                     *reading = Reading::Unread;
                 }
             }

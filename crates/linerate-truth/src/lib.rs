@@ -15,6 +15,9 @@
 /// Makes recordings: every counter follows from a [`recording::Truth`].
 pub mod recording;
 
+/// Recordings of which all is read.
+mod whole;
+
 /// How trials that are the same differ.
 pub mod noise;
 

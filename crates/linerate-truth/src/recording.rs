@@ -18,6 +18,8 @@ use linerate_model::unit::{BitsPerSec, Bytes, Nanos, Unit};
 use linerate_model::workload::{Direction, Part, Setting, Traffic, Workload};
 use linerate_model::{FlowId, HostName, RunId, TrialId};
 
+use super::whole;
+
 /// The measured window of every trial.
 pub const WINDOW_NS: u64 = 1_000_000_000;
 /// Payload of a full-size segment at MTU 1500 with timestamps.
@@ -235,6 +237,8 @@ pub struct MadeRun {
     pub recording: Recording,
     /// When every counter is read, in tenths of a second from the begin of the window.
     pub tenths: Vec<i64>,
+    /// Whether all is read that a real host reads.
+    pub is_whole: bool,
     seed: u64,
 }
 
@@ -269,6 +273,7 @@ impl MadeRun {
         Self {
             recording: Recording::empty(document),
             tenths: (-2..=11).collect(),
+            is_whole: false,
             seed: 1,
         }
     }
@@ -338,7 +343,22 @@ impl MadeRun {
         self.record(id, &workload, truth);
     }
 
+    /// A server and a client of which all is read that a real host reads.
+    pub fn whole(clients: u32, rate: Option<f64>) -> Self {
+        let mut run = Self::new(clients, rate);
+        run.is_whole = true;
+        for host in &mut run.recording.document.hosts {
+            host.snapshot.facts.push(Fact {
+                name: "sysctl.net.ipv4.tcp_moderate_rcvbuf".to_owned(),
+                value: FactValue::Number(1.0, Unit::Count),
+            });
+        }
+        run
+    }
+
     fn record(&mut self, id: TrialId, workload: &Workload, truth: &Truth) {
+        let whole = self.is_whole.then(|| truth.whole(workload));
+        let truth = whole.as_ref().unwrap_or(truth);
         self.recording.trials.push(TrialRecord {
             trial: id,
             validity: truth
@@ -351,8 +371,8 @@ impl MadeRun {
             start_skew_ns: Some(truth.skew_ns),
             start_skew_uncertainty_ns: Some(1000),
         });
-        let mut rates: BTreeMap<(HostName, Subject, Metric), f64> = BTreeMap::new();
-        let mut gauges: BTreeMap<(HostName, Subject, Metric), i64> = BTreeMap::new();
+        let mut rates: whole::Known<f64> = BTreeMap::new();
+        let mut gauges: whole::Known<i64> = BTreeMap::new();
         for flow in workload.flows() {
             let client = HostName::from(format!("client{}", flow.from));
             let ends = [
@@ -418,11 +438,16 @@ impl MadeRun {
             rate("client1", &Subject::Host, metric, client);
         }
         for host in ["server", "client1"] {
-            for cpu in [0, 1].map(Subject::Cpu) {
-                rate(host, &cpu, Metric::CpuUser, truth.cpus * 0.25e9);
-                rate(host, &cpu, Metric::CpuSystem, truth.cpus * 0.25e9);
+            let busy = if self.is_whole {
+                whole::busy(truth)
+            } else {
+                [0.5 * truth.cpus; 2]
+            };
+            for (cpu, busy) in [0, 1].map(Subject::Cpu).into_iter().zip(busy) {
+                rate(host, &cpu, Metric::CpuUser, busy * 0.5e9);
+                rate(host, &cpu, Metric::CpuSystem, busy * 0.5e9);
                 rate(host, &cpu, Metric::CpuSteal, truth.stolen_share * 1e9);
-                let idle = 1.0 - truth.missing_share - truth.stolen_share - 0.5 * truth.cpus;
+                let idle = 1.0 - truth.missing_share - truth.stolen_share - busy;
                 rate(host, &cpu, Metric::CpuIdle, idle * 1e9);
             }
         }
@@ -485,6 +510,9 @@ impl MadeRun {
         for host in hosts {
             rate(host, &worker, Metric::ThreadUser, user.max(0.0) * 1e9);
             rate(host, &worker, Metric::ThreadSystem, system.max(0.0) * 1e9);
+        }
+        if self.is_whole {
+            whole::complete(workload, truth, &mut rates, &mut gauges);
         }
         self.samples(id, truth, &rates, &gauges);
     }

@@ -67,90 +67,96 @@ causes! {
 
     // The path.
     "path-rate" Some(Limiter::PathRate), [Stream Datagrams]
-        shown by ["queue" "queued-always" "steady" "line-between-changes" "fills-link" "datagrams-lost"]
+        shown by ["queue" "queued-always" "steady" "line-between-changes" "fills-link" "datagrams-lost" "path-is-full" "link-is-full" "datagrams-pass-a-rate"]
         excluded by ["sends-nothing" "reaches-asked"];
     "own-qdisc" Some(Limiter::PathRate), [Stream Datagrams]
-        shown by ["qdisc-shapes" "waits-in-qdisc" "qdisc-drops" "lost-at-sender"] excluded by ["sends-nothing" "reaches-asked"];
+        shown by ["qdisc-shapes" "waits-in-qdisc" "qdisc-drops" "lost-at-sender" "path-is-full" "datagrams-wait"] excluded by ["sends-nothing" "reaches-asked"];
     "own-qdisc.drops" Some(Limiter::HostDrops), [Stream]
-        shown by ["qdisc-drops"] excluded by ["sends-nothing" "reaches-asked"];
+        shown by ["qdisc-drops" "host-drops"] excluded by ["sends-nothing" "reaches-asked"];
     "policer" Some(Limiter::PathRate), [Stream Datagrams]
-        shown by ["loses" "datagrams-lost"] excluded by ["sends-nothing" "reaches-asked"];
+        shown by ["loses" "datagrams-lost" "datagrams-pass-a-rate"] excluded by ["sends-nothing" "reaches-asked"];
     "other-traffic" Some(Limiter::PathRate), [Stream]
-        shown by ["others-send" "queue" "queued-always" "loses"] excluded by ["sends-nothing" "reaches-asked"];
+        shown by ["others-send" "queue" "queued-always" "loses" "path-is-full"] excluded by ["sends-nothing" "reaches-asked"];
     "queue" Some(Limiter::RoundTrip), [Exchange]
-        shown by ["queue" "queue-is-trip"] excluded by ["reaches-asked"];
+        shown by ["queue" "queue-is-trip"] excluded by ["reaches-asked" "path-is-full-of-exchanges"];
+    "queue.always" Some(Limiter::PathRate), [Exchange]
+        shown by ["path-is-full-of-exchanges"] excluded by ["reaches-asked"];
+    "host-drops" Some(Limiter::HostDrops), [Stream]
+        shown by ["host-drops" "device-drops" "backlog-drops" "receiver-drops"] excluded by ["sends-nothing" "reaches-asked"];
     "ack-path" None, [Stream]
-        shown by ["few-acks" "acks-lost" "data-arrived" "uneven"] excluded by ["sends-nothing" "reaches-asked"];
-    "mtu-hole" Some(Limiter::NothingArrives), [Stream Exchange]
-        shown by ["sends-nothing"] excluded by ["window-closed"];
+        shown by ["few-acks" "acks-lost" "data-arrived" "uneven"] excluded by ["sends-nothing" "reaches-asked" "steal-much"];
+    "mtu-hole" Some(Limiter::NothingArrives), [Stream Exchange Datagrams]
+        shown by ["sends-nothing" "nothing-comes"] excluded by ["window-closed"];
 
     // TCP at the ends.
     "receiver-window.buffer" Some(Limiter::ReceiverWindow), [Stream Exchange]
-        shown by ["fills-window" "waits-for-window"] excluded by ["window-allows-more" "reaches-asked"];
+        shown by ["fills-window" "waits-for-window" "window-holds" "window-holds-messages"] excluded by ["window-allows-more" "reaches-asked"];
     "receiver-window.cap" Some(Limiter::ReceiverWindow), [Stream Exchange]
-        shown by ["fills-window" "waits-for-window"] excluded by ["window-allows-more" "buffer-set" "reaches-asked"];
+        shown by ["fills-window" "waits-for-window" "window-holds" "window-holds-messages"] excluded by ["window-allows-more" "buffer-set" "reaches-asked"];
     "receiver-window.route" Some(Limiter::ReceiverWindow), [Stream Exchange]
-        shown by ["fills-window" "waits-for-window"] excluded by ["window-allows-more" "buffer-set" "reaches-asked"];
+        shown by ["fills-window" "waits-for-window" "window-holds" "window-holds-messages"] excluded by ["window-allows-more" "buffer-set" "reaches-asked"];
     "receiver-window.unscaled" Some(Limiter::ReceiverWindow), [Stream Exchange]
-        shown by ["unscaled"] excluded by ["window-allows-more" "reaches-asked"];
+        shown by ["unscaled" "window-holds"] excluded by ["window-allows-more" "reaches-asked"];
     "receiver-window.untuned" Some(Limiter::ReceiverWindow), [Stream Exchange]
-        shown by ["untuned"] excluded by ["window-allows-more" "buffer-set" "reaches-asked"];
+        shown by ["untuned" "window-holds"] excluded by ["window-allows-more" "buffer-set" "reaches-asked"];
     "send-buffer.cap" Some(Limiter::SendBuffer), [Stream Exchange]
-        shown by ["waits-for-buffer-some" "fills-buffer" "buffer-explains"] excluded by ["buffer-set" "reaches-asked"];
+        shown by ["waits-for-buffer-some" "fills-buffer" "buffer-explains" "buffer-holds"] excluded by ["buffer-set" "reaches-asked"];
     "congestion-window.random-loss" Some(Limiter::CongestionWindow), [Stream]
-        shown by ["loses"] excluded by ["fills-link" "reaches-asked"];
+        shown by ["loses" "losses-hold"] excluded by ["fills-link" "reaches-asked"];
     "congestion-window.queue-loss" Some(Limiter::CongestionWindow), [Stream]
-        shown by ["loses"] excluded by ["fills-link" "reaches-asked"];
+        shown by ["loses" "losses-hold"] excluded by ["fills-link" "reaches-asked"];
     "lossy-lane" Some(Limiter::CongestionWindow), [Stream]
-        shown by ["loses"] excluded by ["fills-link" "reaches-asked"];
+        shown by ["loses" "losses-hold"] excluded by ["fills-link" "reaches-asked"];
     "no-sack" Some(Limiter::CongestionWindow), [Stream]
-        shown by ["no-sack"] excluded by ["reaches-asked"];
+        shown by ["no-sack" "losses-hold"] excluded by ["reaches-asked"];
     "reordering" Some(Limiter::CongestionWindow), [Stream]
-        shown by ["reorders" "spurious"] excluded by ["fills-link" "reaches-asked"];
+        shown by ["reorders" "spurious" "losses-hold"] excluded by ["fills-link" "reaches-asked"];
     "ecn-marks" Some(Limiter::CongestionWindow), [Stream]
-        shown by ["marks"] excluded by ["reaches-asked"];
+        shown by ["marks" "losses-hold"] excluded by ["reaches-asked"];
     "slow-start" Some(Limiter::CongestionWindow), [Exchange]
         shown by ["exceeds-initial-window"] excluded by ["reaches-asked"];
     "slow-start.after-idle" Some(Limiter::CongestionWindow), [Exchange]
         shown by ["exceeds-initial-window"] excluded by ["reaches-asked"];
     "timeouts" Some(Limiter::Timeouts), [Exchange]
-        shown by ["timers-of-exchanges" "slow-is-trip" "loses-often" "loses-exchanges"] excluded by ["reaches-asked"];
+        shown by ["timers-of-exchanges" "slow-is-trip" "loses-often" "loses-exchanges" "waits-for-timers"] excluded by ["reaches-asked"];
     "nagle-delayed-ack" Some(Limiter::NagleDelayedAck), [Exchange]
-        shown by ["acks-wait" "exchanges-stall"] excluded by ["reaches-asked"];
+        shown by ["acks-wait" "nagle-waits"] excluded by ["reaches-asked"];
     "listen-backlog" Some(Limiter::Timeouts), [Exchange]
         shown by ["listener-drops"] excluded by ["reaches-asked"];
 
     // Programs.
     "slow-reader" Some(Limiter::SlowReader), [Stream]
-        shown by ["unread-some" "window-closed" "reader-late"] excluded by ["reaches-asked"];
+        shown by ["unread-some" "window-closed" "reader-late" "reader-is-behind"] excluded by ["reaches-asked" "steal-much"];
     "pausing-writer" Some(Limiter::Application), [Stream]
-        shown by ["idle" "pauses" "application-limited" "stalls"] excluded by ["reaches-asked"];
+        shown by ["idle" "pauses" "application-limited" "stalls" "writer-pauses"] excluded by ["reaches-asked" "steal-much"];
     "server-thinks" Some(Limiter::Application), [Exchange]
-        shown by ["rest-is-trip" "rest-is-long" "has-tail" "mean-is-tail"] excluded by ["reaches-asked"];
+        shown by ["rest-is-trip" "rest-is-long" "has-tail" "mean-is-tail" "answers-late"] excluded by ["reaches-asked" "exceeds-initial-window"];
     "round-trip" Some(Limiter::RoundTrip), [Exchange]
-        shown by ["path-is-trip" "work-is-trip" "queue-is-trip" "wait-is-trip"] excluded by ["reaches-asked" "sends-nothing"];
+        shown by ["path-is-trip" "work-is-trip" "queue-is-trip" "wait-is-trip" "trip-holds"] excluded by ["reaches-asked" "sends-nothing" "path-is-full-of-exchanges"];
     "pacing.asked" Some(Limiter::Pacing), [Stream Exchange Datagrams]
-        shown by ["rate-asked" "thinks"] excluded by [];
+        shown by ["rate-is-kept" "pause-is-kept"] excluded by [];
     "pacing.socket" Some(Limiter::Pacing), [Stream Exchange]
-        shown by ["paced-by-socket"] excluded by [];
+        shown by ["rate-is-kept"] excluded by [];
+    "pacing.own" Some(Limiter::Pacing), [Stream]
+        shown by ["tcp-paces"] excluded by ["reaches-asked"];
     "random-loss" Some(Limiter::Pacing), [Datagrams]
-        shown by ["datagrams-lost"] excluded by [];
+        shown by ["rate-is-kept"] excluded by [];
     "fragments" Some(Limiter::Pacing), [Datagrams]
-        shown by ["datagrams-lost"] excluded by [];
+        shown by ["rate-is-kept"] excluded by [];
     "udp-buffer" Some(Limiter::Pacing), [Datagrams]
-        shown by ["lost-in-buffer"] excluded by [];
+        shown by ["rate-is-kept"] excluded by [];
 
     // CPUs.
     "cpu" Some(Limiter::Cpu), [Stream Exchange Datagrams]
-        shown by ["worker-runs" "worker-wants" "cpus-full" "worker-cpus-full" "worker-cpu-full" "interrupts-much"] excluded by ["reaches-asked"];
+        shown by ["worker-runs" "worker-wants" "cpus-full" "worker-cpus-full" "worker-cpu-full" "interrupts-much" "cpus-are-full" "one-cpu-is-full" "worker-is-full" "exchanges-wait-for-cpu" "few-cpus-are-full"] excluded by ["reaches-asked"];
     "offloads" Some(Limiter::Cpu), [Stream Exchange Datagrams]
         shown by ["worker-runs" "worker-wants" "cpus-full" "worker-cpus-full" "worker-cpu-full" "interrupts-much"] excluded by ["reaches-asked"];
     "pinned" Some(Limiter::Cpu), [Stream Exchange Datagrams]
-        shown by ["worker-waits" "worker-cpus-full"] excluded by ["cpus-full" "reaches-asked"];
+        shown by ["worker-waits" "worker-cpus-full" "cpus-are-full" "waits-beside-idle" "few-cpus-are-full"] excluded by ["cpus-full" "reaches-asked"];
     "other-programs" Some(Limiter::OtherPrograms), [Stream Exchange Datagrams]
-        shown by ["others-run"] excluded by ["reaches-asked"];
+        shown by ["others-run" "others-are-in-the-way" "exchanges-wait-for-cpu" "others-fill-cpus"] excluded by ["reaches-asked"];
     "cpu-quota" Some(Limiter::CpuQuota), [Stream Exchange Datagrams]
-        shown by ["throttled"] excluded by ["reaches-asked"];
+        shown by ["throttled" "quota-throttles" "waits-beside-idle" "exchanges-wait-for-cpu"] excluded by ["reaches-asked"];
 }
 
 /// Returns the place of a cause in [`CAUSES`].

@@ -5,34 +5,14 @@
 //! its own, by all rules. Of what is told first more arrives; what is known of one is told where the other's limiter is not.
 
 use linerate_model::finding::{Estimate, Evidence, EvidenceList};
-use linerate_model::limiter::Limiter;
 use linerate_model::workload::Direction;
 
 use super::limiter::first;
 use super::path_rate;
-use super::rule::{Judge, Rule};
 use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::reduce::name;
 use crate::words;
-
-/// A direction's path is full of datagrams: looked for where that of a single direction is.
-pub(super) const RULE: Rule = Rule {
-    judge: Judge::Cell(of_datagrams),
-    ..path_rate::RULE
-};
-
-fn of_datagrams(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
-    cell.estimate(name::THROUGHPUT)?;
-    cell.estimate(name::LOSS_SHARE)?;
-    let of_either = cell
-        .workload
-        .goes_both_ways()
-        .then(|| verdict(dataset, cell));
-    of_either
-        .flatten()
-        .filter(|verdict| verdict.limiter == Limiter::PathRate)
-}
 
 /// A direction of a cell.
 pub(super) struct Way<'a> {

@@ -97,37 +97,36 @@ fn find_alone(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict>
     Some(verdict)
 }
 
-/// What is concluded of `cell`: what the first rule says that holds and what follows from facts, where both agree or one of
-/// them is silent. Where they name two limiters none is known to be it.
+/// What is concluded of `cell`, of each direction for itself where payload goes both ways.
 pub(super) fn first(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
-    let by_rule = by_rule(dataset, cell);
     if cell.workload.goes_both_ways() {
-        // Of each direction it was asked already.
-        return by_rule;
+        return both_ways::verdict(dataset, cell);
     }
     let inference = Inference::of_cell(dataset, cell);
-    match (by_rule, inference.limiter) {
-        // That a round trip is waited for is true of every exchange; whether a rate is the one that was asked for, the rule
-        // computes.
-        (verdict, Some(Limiter::Pacing)) | (verdict @ Some(_), Some(Limiter::RoundTrip)) => verdict,
-        (Some(verdict), Some(limiter)) if !is_same(verdict.limiter, limiter) => None,
-        (None, Some(limiter)) => say::verdict(dataset, cell, limiter, &inference),
-        // Where facts leave others standing, and not what the rule says, nobody knows.
-        (Some(verdict), None) if inference.refutes(|limiter| is_same(verdict.limiter, limiter)) => {
-            None
-        }
-        (verdict, _) => verdict,
-    }
+    told(dataset, cell, inference.limiter?, &inference)
+}
+
+/// What is told of `cell`, whose limiter is `limiter`.
+fn told(
+    dataset: &Dataset<'_>,
+    cell: &CellOutcomes<'_>,
+    limiter: Limiter,
+    inference: &Inference,
+) -> Option<Verdict> {
+    let by_pattern = RULES.iter().find_map(|(_, rule)| {
+        let verdict = match rule.judge {
+            Judge::Cell(tell) => tell(dataset, cell),
+            Judge::Cause(..) if !is_same(rule.limiter, limiter) => None,
+            Judge::Cause(..) => stream::told(dataset, cell, rule),
+        };
+        verdict.filter(|verdict| is_same(verdict.limiter, limiter))
+    });
+    by_pattern.or_else(|| say::verdict(dataset, cell, limiter, inference))
 }
 
 /// Returns the limiters that are left standing where none is known to be it, the likelier first.
 pub(crate) fn standing(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Vec<Limiter> {
-    let inference = Inference::of_cell(dataset, cell);
-    let by_rule = by_rule(dataset, cell).map(|verdict| verdict.limiter);
-    let mut standing = match (inference.limiter, by_rule) {
-        (Some(one), Some(other)) if !is_same(one, other) => vec![one, other],
-        _ => inference.standing(),
-    };
+    let mut standing = Inference::of_cell(dataset, cell).standing();
     standing.retain(|limiter| !dataset.proofs.refutes(*limiter));
     standing
 }
@@ -140,22 +139,6 @@ pub(crate) fn is_same(one: Limiter, other: Limiter) -> bool {
         limiter => limiter,
     };
     family(one) == family(other)
-}
-
-/// What the first rule that holds says. What holds a stream is looked for last, in each direction: the one rule behind
-/// it is for exchanges.
-fn by_rule(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
-    let of_cell = RULES.iter().find_map(|rule| match rule.judge {
-        Judge::Cell(tell) => tell(dataset, cell),
-        Judge::Cause(..) => None,
-    });
-    of_cell.or_else(|| {
-        if cell.workload.goes_both_ways() {
-            both_ways::verdict(dataset, cell)
-        } else {
-            stream::verdict(dataset, cell)
-        }
-    })
 }
 
 /// Returns one finding for each limiter of the host as it is: a cause and the group of cells that it

@@ -110,6 +110,7 @@ pub(crate) use receiver_window::{
 };
 pub(crate) use repeat::WHERE_SHARED;
 pub use rules::limiters;
+pub(crate) use rules::{patterns_of_cell, patterns_of_trial};
 pub(crate) use segments::{Pattern, mss_bytes, pattern_bytes, pattern_of};
 pub(crate) use trial::{RATIO_NS_MIN, needless, shortest_ns, turns_per_s};
 

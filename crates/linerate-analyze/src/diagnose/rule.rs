@@ -8,7 +8,7 @@ use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
 
 /// A limiter and how it is found.
-pub(super) struct Rule {
+pub(crate) struct Rule {
     /// What it finds; its words are the model's.
     pub(super) limiter: Limiter,
     /// What evidence that needs, without a full stop; the guide has it in full.
@@ -28,10 +28,10 @@ pub(super) struct Rule {
 }
 
 /// Says what the evidence of a cell says to do next, if anything.
-pub(super) type Evident = fn(&Dataset<'_>, &CellOutcomes<'_>) -> Option<String>;
+pub(crate) type Evident = fn(&Dataset<'_>, &CellOutcomes<'_>) -> Option<String>;
 
 /// How a limiter is found.
-pub(super) enum Judge {
+pub(crate) enum Judge {
     /// By what all trials of a cell have in common.
     Cell(Tell),
     /// As one of the causes that the time of a stream is shared out to (`super::stream`): whether it is
@@ -40,4 +40,4 @@ pub(super) enum Judge {
 }
 
 /// Says what is told of a cell, if anything.
-pub(super) type Tell = fn(&Dataset<'_>, &CellOutcomes<'_>) -> Option<Verdict>;
+pub(crate) type Tell = fn(&Dataset<'_>, &CellOutcomes<'_>) -> Option<Verdict>;

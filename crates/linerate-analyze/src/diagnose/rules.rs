@@ -15,46 +15,52 @@
 //! 8. the round trip, which limits whatever waits for one transaction at a time, by its largest part.
 
 use linerate_model::limiter::Limiter;
+use linerate_model::manner::Transport;
+use linerate_model::workload::Workload;
 
-use super::rule::Rule;
+use super::limiter::is_same;
+use super::rule::{Judge, Rule};
+use super::trial::{Setup, TrialView};
 use super::{
-    application, both_ways, congestion_window, cpu, datagram_rate, exchange_rate, generator,
-    host_drops, link_rate, nagle_delayed_ack, nothing_arrives, pacing, path_rate, receiver_window,
-    round_trip, send_buffer, slow_reader, timeouts,
+    application, congestion_window, cpu, datagram_rate, exchange_rate, generator, host_drops,
+    link_rate, nagle_delayed_ack, nothing_arrives, pacing, path_rate, receiver_window, round_trip,
+    send_buffer, slow_reader, stream, timeouts,
 };
+use crate::dataset::{CellOutcomes, Dataset};
+use crate::evidence::{Reading, lacks};
+use crate::reduce::Outcome;
 
 /// The rules in order of precedence.
-pub(super) const RULES: &[Rule] = &[
-    nothing_arrives::RULE,
-    link_rate::RULE,
-    datagram_rate::DATAGRAMS,
-    both_ways::RULE,
-    datagram_rate::OWN_QDISC,
-    pacing::ASKED,
-    timeouts::RULE,
-    nagle_delayed_ack::RULE,
-    cpu::QUOTA,
-    cpu::OTHERS,
-    cpu::FULL,
-    cpu::ONE_FULL,
-    cpu::BESIDE_IDLE,
-    generator::RULE,
-    slow_reader::RULE,
-    receiver_window::RULE,
-    send_buffer::RULE,
-    host_drops::RULE,
-    path_rate::RULE,
-    application::RULE,
-    congestion_window::RULE,
-    pacing::OWN,
-    exchange_rate::EXCHANGES,
-    round_trip::RULE,
+pub(super) const RULES: &[(&str, Rule)] = &[
+    ("nothing-comes", nothing_arrives::RULE),
+    ("link-is-full", link_rate::RULE),
+    ("datagrams-pass-a-rate", datagram_rate::DATAGRAMS),
+    ("datagrams-wait", datagram_rate::OWN_QDISC),
+    ("rate-is-kept", pacing::ASKED),
+    ("waits-for-timers", timeouts::RULE),
+    ("nagle-waits", nagle_delayed_ack::RULE),
+    ("quota-throttles", cpu::QUOTA),
+    ("others-are-in-the-way", cpu::OTHERS),
+    ("cpus-are-full", cpu::FULL),
+    ("one-cpu-is-full", cpu::ONE_FULL),
+    ("waits-beside-idle", cpu::BESIDE_IDLE),
+    ("worker-is-full", generator::RULE),
+    ("reader-is-behind", slow_reader::RULE),
+    ("window-holds", receiver_window::RULE),
+    ("buffer-holds", send_buffer::RULE),
+    ("host-drops", host_drops::RULE),
+    ("path-is-full", path_rate::RULE),
+    ("writer-pauses", application::RULE),
+    ("losses-hold", congestion_window::RULE),
+    ("tcp-paces", pacing::OWN),
+    ("path-is-full-of-exchanges", exchange_rate::EXCHANGES),
+    ("trip-holds", round_trip::RULE),
 ];
 
 /// Returns the limiters that can be found, in order of precedence, each where it is first asked for.
 pub fn limiters() -> Vec<Limiter> {
     let mut limiters = Vec::new();
-    for rule in RULES {
+    for (_, rule) in RULES {
         if !limiters.contains(&rule.limiter) {
             limiters.push(rule.limiter);
         }
@@ -64,5 +70,80 @@ pub fn limiters() -> Vec<Limiter> {
 
 /// Returns the first rule that finds `limiter`.
 pub(super) fn rule_of(limiter: Limiter) -> Option<&'static Rule> {
-    RULES.iter().find(|rule| rule.limiter == limiter)
+    let mut rules = RULES.iter().map(|(_, rule)| rule);
+    rules.find(|rule| rule.limiter == limiter)
+}
+
+/// What a rule tells beside its own limiter, each a pattern by itself: by the rule's name, and by the limiters.
+const BESIDE: &[(&str, &[Limiter], &str)] = &[
+    (
+        "cpus-are-full",
+        &[Limiter::OtherPrograms],
+        "others-fill-cpus",
+    ),
+    ("waits-beside-idle", &[Limiter::Cpu], "few-cpus-are-full"),
+    ("trip-holds", &[Limiter::Application], "answers-late"),
+    (
+        "trip-holds",
+        &[Limiter::ReceiverWindow],
+        "window-holds-messages",
+    ),
+    ("trip-holds", &[Limiter::Pacing], "pause-is-kept"),
+    (
+        "trip-holds",
+        &[Limiter::Cpu, Limiter::CpuQuota, Limiter::OtherPrograms],
+        "exchanges-wait-for-cpu",
+    ),
+];
+
+/// A rule, and the patterns that it tells, which are seen in a cell or not.
+pub(crate) type Patterns = Vec<(&'static Rule, Vec<(&'static str, Reading)>)>;
+
+/// Returns the patterns that the trials of a cell show together or not, in the order of [`RULES`].
+pub(crate) fn patterns_of_cell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Patterns {
+    let of_rule = |(name, rule): &'static (&str, Rule)| {
+        let (Judge::Cell(tell) | Judge::Cause(_, tell)) = rule.judge;
+        let (told, lacks) = lacks(|| tell(dataset, cell).map(|verdict| verdict.limiter));
+        let pattern =
+            |is_it: &dyn Fn(Limiter) -> bool| Reading::pattern((told.is_some_and(is_it), lacks));
+        let own = (*name, pattern(&|limiter| is_same(limiter, rule.limiter)));
+        let beside = BESIDE.iter().filter(|(of, ..)| of == name);
+        let beside = beside
+            .map(|(_, limiters, name)| (*name, pattern(&|limiter| limiters.contains(&limiter))));
+        (rule, std::iter::once(own).chain(beside).collect())
+    };
+    RULES.iter().map(of_rule).collect()
+}
+
+/// Returns the patterns of one trial beside those of its cell: of those that are seen the first explains what the others are
+/// seen by.
+pub(crate) fn patterns_of_trial(
+    of_cell: &Patterns,
+    outcome: &Outcome,
+    setup: &Setup,
+    workload: &Workload,
+) -> Vec<(&'static str, Reading)> {
+    let is_stream = workload.traffic.is_stream() && workload.manner.transport == Transport::Tcp;
+    let trial = TrialView { outcome, setup };
+    let of_trial = |rule: &Rule, of_cell: Reading| match rule.judge {
+        Judge::Cell(_) => of_cell,
+        Judge::Cause(..) if !is_stream => Reading::Moot,
+        Judge::Cause(fits, _) => {
+            let seen = lacks(|| stream::holds(&trial, fits(&trial), rule.limiter));
+            of_cell.and(Reading::pattern(seen))
+        }
+    };
+    let mut is_explained = false;
+    let all = of_cell
+        .iter()
+        .flat_map(|(rule, patterns)| patterns.iter().map(move |pattern| (*rule, pattern)));
+    all.map(|(rule, (name, of_cell))| {
+        if is_explained {
+            return (*name, Reading::Moot);
+        }
+        let reading = of_trial(rule, *of_cell);
+        is_explained = reading.holds();
+        (*name, reading)
+    })
+    .collect()
 }

@@ -38,8 +38,7 @@ use linerate_model::limiter::Limiter;
 use linerate_model::manner::Transport;
 use linerate_model::unit::Unit;
 
-use super::rule::Judge;
-use super::rules::RULES;
+use super::rule::{Judge, Rule};
 use super::slow_reader::waits_for_nothing;
 use super::trial::{Setup, TrialView};
 use super::verdict::Verdict;
@@ -52,24 +51,14 @@ const UNKNOWN_SHARE_MAX: f64 = 0.2;
 /// Share from which on a limiter is worth a word beside the first.
 const BESIDE_SHARE_MIN: f64 = 0.1;
 
-/// The cause that fits a trial: the first of the rules.
-fn cause(trial: &TrialView<'_>) -> Option<Limiter> {
-    let first = RULES.iter().find(|rule| match rule.judge {
-        Judge::Cause(fits, _) => fits(trial),
-        Judge::Cell(_) => false,
-    });
-    first.map(|rule| rule.limiter)
-}
-
 /// The time by limiter; what is missing to 1 is unknown.
-fn shares(trial: &TrialView<'_>) -> Vec<(Limiter, f64)> {
+fn shares(trial: &TrialView<'_>, cause: Option<Limiter>) -> Vec<(Limiter, f64)> {
     let closed = trial.amount(name::WINDOW_CLOSED).least();
     let of_closed = Some(Limiter::SlowReader).filter(|_| waits_for_nothing(trial) == Some(true));
     if trial.rate().is_none() {
         let whole = of_closed.filter(|_| closed > 0.0);
         return whole.map(|limiter| (limiter, closed)).into_iter().collect();
     }
-    let cause = cause(trial);
     let at_window = (trial.amount(name::RWND_LIMITED).least() - closed).max(0.0);
     let at_buffer = trial.amount(name::SNDBUF_LIMITED).least();
     let at_buffer = at_buffer.min(1.0 - closed - at_window);
@@ -101,8 +90,24 @@ fn shares(trial: &TrialView<'_>) -> Vec<(Limiter, f64)> {
         .collect()
 }
 
+/// Whether a limiter that fits a trial, or not, holds most of its time, and little of that is nobody's.
+pub(super) fn holds(trial: &TrialView<'_>, fits: bool, limiter: Limiter) -> bool {
+    let shares = shares(trial, fits.then_some(limiter));
+    let own = share_in(&shares, limiter);
+    let known: f64 = shares.iter().map(|(_, share)| share).sum();
+    let is_most = shares
+        .iter()
+        .all(|(other, _)| share_in(&shares, *other) <= own);
+    own > 0.0 && is_most && 1.0 - known <= UNKNOWN_SHARE_MAX
+}
+
 /// The shares of each valid trial, in their order; absent where the traffic is no stream over TCP.
-fn by_trial(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Vec<Vec<(Limiter, f64)>>> {
+fn by_trial(
+    dataset: &Dataset<'_>,
+    cell: &CellOutcomes<'_>,
+    fits: fn(&TrialView<'_>) -> bool,
+    limiter: Limiter,
+) -> Option<Vec<Vec<(Limiter, f64)>>> {
     if !cell.workload.traffic.is_stream() || cell.workload.manner.transport != Transport::Tcp {
         return None;
     }
@@ -111,7 +116,8 @@ fn by_trial(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Vec<Vec<(L
         .valid
         .iter()
         .map(|outcome| TrialView { outcome, setup });
-    Some(trials.map(|trial| shares(&trial)).collect())
+    let cause = |trial: &TrialView<'_>| fits(trial).then_some(limiter);
+    Some(trials.map(|trial| shares(&trial, cause(&trial))).collect())
 }
 
 /// What held the streams of `cell`, as shares of the time over all trials, the largest first; what is
@@ -149,27 +155,13 @@ fn share_in(trial: &[(Limiter, f64)], limiter: Limiter) -> f64 {
     of_limiter.map(|(_, share)| share).sum()
 }
 
-/// Returns the limiter with the largest share, if most trials agree and little is unknown.
-pub(super) fn verdict(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
-    let trials = by_trial(dataset, cell)?;
-    let shares = limiters_of(cell, &trials);
-    let (first, _) = *shares.first()?;
-    let known: f64 = shares.iter().map(|(_, share)| share.value).sum();
-    let is_first = |trial: &&Vec<(Limiter, f64)>| {
-        let share = share_in(trial, first);
-        share > 0.0
-            && trial
-                .iter()
-                .all(|(other, _)| share_in(trial, *other) <= share)
-    };
-    let agree = trials.iter().filter(is_first).count();
-    if 1.0 - known > UNKNOWN_SHARE_MAX || 2 * agree <= trials.len() {
+/// Returns what is told of a limiter that holds the streams of `cell`, with the shares of the time that others have.
+pub(super) fn told(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, rule: &Rule) -> Option<Verdict> {
+    let Judge::Cause(fits, tell) = rule.judge else {
         return None;
-    }
-    let tell = RULES.iter().find_map(|rule| match rule.judge {
-        Judge::Cause(_, tell) if rule.limiter == first => Some(tell),
-        Judge::Cause(..) | Judge::Cell(_) => None,
-    })?;
+    };
+    let trials = by_trial(dataset, cell, fits, rule.limiter)?;
+    let shares = limiters_of(cell, &trials);
     Some(beside(tell(dataset, cell)?, cell, &shares))
 }
 

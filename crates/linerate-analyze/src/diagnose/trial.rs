@@ -8,7 +8,7 @@ pub(super) use crate::evidence::setup::{
     Setup, auto_buffer, farthest_ns, hosts_of, pacing_algorithm,
 };
 pub(crate) use crate::evidence::setup::{shortest_ns, turns_per_s};
-use crate::evidence::{MATHIS_CONSTANT, lost};
+use crate::evidence::{MATHIS_CONSTANT, lacking, lost};
 use crate::reduce::{
     Amount, Outcome, SCHEDULER_NS_MAX, Values, WORKER_SATURATED_SHARE, is_starved, name,
 };
@@ -86,14 +86,18 @@ pub(super) const MODEL_QUOTIENT_MAX: f64 = 3.0;
 const COLLAPSED_MAX: f64 = 0.5;
 
 /// One trial as the rules read it.
-pub(super) struct TrialView<'o> {
+pub(crate) struct TrialView<'o> {
     pub(super) outcome: &'o Outcome,
     pub(super) setup: &'o Setup,
 }
 
 impl Values for TrialView<'_> {
     fn value(&self, response: &str) -> Option<f64> {
-        self.outcome.value(response)
+        let value = self.outcome.value(response);
+        if value.is_none() {
+            lacking(self.outcome, response);
+        }
+        value
     }
 }
 

@@ -282,6 +282,8 @@ facts! {
         |view| Reading::share(view.value(name::THROTTLED_PERIODS), SOME);
     Steal Any "steal" "the hypervisor takes a twentieth of the CPUs' time"
         |view| Reading::share(view.value(name::CPU_STEAL_SHARE), 0.05);
+    Steal Any "steal-much" "the hypervisor takes a fifth of the CPUs' time"
+        |view| Reading::share(view.value(name::CPU_STEAL_SHARE), 0.2);
     Interrupts Any "interrupts-fill-cpu" "a CPU has no time but for packets"
         |view| Reading::share(view.value(name::CPU_INTERRUPT_SHARE_MOST), 0.95);
     Interrupts Any "interrupts-much" "a CPU has packets most of the time"
@@ -342,4 +344,62 @@ facts! {
     Calls Any "sends-nothing" "nothing arrives"
         |view| view.value(if view.is_exchange() { name::TRANSACTIONS } else { name::THROUGHPUT })
             .map_or(Reading::Moot, |value| Reading::setting(Some(value == 0.0)));
+    Patterns Any "nothing-comes" "nothing that was sent came, again and again"
+        |view| view.pattern("nothing-comes");
+    Patterns Bulk "link-is-full" "the link carries what its rate and framing allow"
+        |view| view.pattern("link-is-full");
+    Patterns Datagrams "datagrams-pass-a-rate" "what is lost of the datagrams is what is more than a rate"
+        |view| view.pattern("datagrams-pass-a-rate");
+    Patterns Datagrams "datagrams-wait" "datagrams wait in the sender's own queue"
+        |view| view.pattern("datagrams-wait");
+    Patterns Any "rate-is-kept" "what was asked for arrives"
+        |view| view.pattern("rate-is-kept");
+    Patterns Any "waits-for-timers" "exchanges wait for retransmission timers, which fired as often"
+        |view| view.pattern("waits-for-timers");
+    Patterns Any "nagle-waits" "exchanges in several writes wait for the delayed-ACK timer"
+        |view| view.pattern("nagle-waits");
+    Patterns Any "quota-throttles" "a quota throttles the control group often, and the path does not hold the rate meanwhile"
+        |view| view.pattern("quota-throttles");
+    Patterns Any "others-are-in-the-way" "a worker that is missed waits for a CPU that others have"
+        |view| view.pattern("others-are-in-the-way");
+    Patterns Any "cpus-are-full" "a worker would do more, and all CPUs that it may use are full"
+        |view| view.pattern("cpus-are-full");
+    Patterns Stream "one-cpu-is-full" "the CPU of a worker has no time left"
+        |view| view.pattern("one-cpu-is-full");
+    Patterns Any "waits-beside-idle" "a worker waits for a CPU beside idle ones"
+        |view| view.pattern("waits-beside-idle");
+    Patterns Any "worker-is-full" "a worker runs all the time, and nobody else holds the number"
+        |view| view.pattern("worker-is-full");
+    Patterns Stream "reader-is-behind" "the receive buffer is full of what was not read"
+        |view| view.pattern("reader-is-behind");
+    Patterns Stream "window-holds" "the window is full, and in each shortest round trip it is the rate"
+        |view| view.pattern("window-holds");
+    Patterns Stream "buffer-holds" "the send buffer is full without a queue on the way"
+        |view| view.pattern("buffer-holds");
+    Patterns Stream "host-drops" "a host drops segments without a queue on the way"
+        |view| view.pattern("host-drops");
+    Patterns Stream "path-is-full" "payload waits before the path, or its rate is that of a line"
+        |view| view.pattern("path-is-full");
+    Patterns Stream "writer-pauses" "the writer has nothing to send at times, and what it sends is delivered faster"
+        |view| view.pattern("writer-pauses");
+    Patterns Stream "losses-hold" "losses explain the rate without a queue on the way"
+        |view| view.pattern("losses-hold");
+    Patterns Stream "tcp-paces" "TCP's own pacing rate is the rate, and nothing else is in the way"
+        |view| view.pattern("tcp-paces");
+    Patterns Any "path-is-full-of-exchanges" "hardly an exchange is faster than the others, and all wait before the path"
+        |view| view.pattern("path-is-full-of-exchanges");
+    Patterns Any "trip-holds" "exchanges follow one another without a pause"
+        |view| view.pattern("trip-holds");
+    Patterns Any "answers-late" "half of an exchange is time that nothing of the network explains"
+        |view| view.pattern("answers-late");
+    Patterns Any "window-holds-messages" "the receive window holds a part of a message, and the sender waits for it"
+        |view| view.pattern("window-holds-messages");
+    Patterns Any "pause-is-kept" "the pause that was asked for is most of the time"
+        |view| view.pattern("pause-is-kept");
+    Patterns Any "exchanges-wait-for-cpu" "most of an exchange waits for a CPU"
+        |view| view.pattern("exchanges-wait-for-cpu");
+    Patterns Any "others-fill-cpus" "a worker would do more, and others have a part of CPUs that are full"
+        |view| view.pattern("others-fill-cpus");
+    Patterns Any "few-cpus-are-full" "the CPUs that workers were on are full beside idle ones"
+        |view| view.pattern("few-cpus-are-full");
 }

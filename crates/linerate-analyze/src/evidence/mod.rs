@@ -19,7 +19,7 @@ pub use facts::FACTS;
 pub use reading::Reading;
 pub use row::{FactRow, Source};
 pub use view::View;
-pub(crate) use view::{MATHIS_CONSTANT, MOST, lost};
+pub(crate) use view::{MATHIS_CONSTANT, MOST, lacking, lacks, lost};
 
 use crate::dataset::{CellOutcomes, Dataset};
 use setup::Setup;
@@ -36,8 +36,11 @@ pub(crate) fn for_each_view(
     mut act: impl FnMut(&View<'_>),
 ) {
     let setup = Setup::of(dataset, cell);
+    let of_cell = crate::diagnose::patterns_of_cell(dataset, cell);
     for outcome in &cell.valid {
-        act(&View::new(outcome, &setup, &cell.workload));
+        let workload = &cell.workload;
+        let patterns = crate::diagnose::patterns_of_trial(&of_cell, outcome, &setup, workload);
+        act(&View::new(outcome, &setup, workload, patterns));
     }
 }
 

@@ -76,6 +76,11 @@ impl Reading {
         }
     }
 
+    /// Reads a pattern of several numbers: where it is not seen, and one of them was not read, it may be there.
+    pub(crate) fn pattern((is_seen, lacks): (bool, bool)) -> Self {
+        Self::setting((is_seen || !lacks).then_some(is_seen))
+    }
+
     /// Reads the opposite.
     pub(super) fn not(self) -> Self {
         match self {
@@ -85,7 +90,7 @@ impl Reading {
     }
 
     /// Reads that both hold; where one does not, the other need not be known.
-    pub(super) fn and(self, other: Self) -> Self {
+    pub(crate) fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::Known(one), Self::Known(other)) => Self::Known(one.min(other)),
             (Self::Known(one), _) | (_, Self::Known(one)) if one < 0.0 => Self::Known(one),

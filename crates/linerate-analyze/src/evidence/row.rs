@@ -80,6 +80,8 @@ pub enum Source {
     Calls,
     /// The two halves of the window.
     Halves,
+    /// Several counters that only together say something.
+    Patterns,
 }
 
 /// The traffic that facts are about.

@@ -20,8 +20,8 @@ pub struct View<'v> {
     pub(crate) outcome: &'v Outcome,
     pub(crate) setup: &'v Setup,
     pub(crate) workload: &'v Workload,
-    /// Whether a response was asked for that was not read.
-    lacks: Cell<bool>,
+    /// Patterns of facts by name, as they are read of it.
+    patterns: Vec<(&'static str, Reading)>,
     /// The responses that were asked for and read.
     asked: RefCell<BTreeSet<String>>,
 }
@@ -62,18 +62,84 @@ const AT_TIMES: &[(&str, &[&str])] = &[
     (name::CPU_INTERRUPT_SHARE_MOST, &[name::CPU_BUSY]),
 ];
 
+/// Responses of one kind of traffic, and what outcomes of another have.
+const OF_OTHERS: &[(&[&str], &str)] = &[
+    (STREAMS, name::TRANSACTIONS),
+    (STREAMS, name::DATAGRAMS_SENT),
+    (
+        &[
+            name::TRANSACTIONS,
+            name::TRANSACTIONS_TIMED,
+            name::RTT_MEAN,
+            name::PATH_RTT,
+        ],
+        name::THROUGHPUT,
+    ),
+    (DATAGRAMS, name::SEGMENTS_SENT),
+    (DATAGRAMS, name::PATH_RTT),
+    (DATAGRAMS, name::TRANSACTIONS),
+    // What was asked for is written in the plan.
+    (&[name::THROUGHPUT_INTENDED], name::THROUGHPUT),
+    (
+        &[name::THROUGHPUT_INTENDED, name::THROUGHPUT],
+        name::TRANSACTIONS,
+    ),
+];
+const STREAMS: &[&str] = &[
+    name::RATE_VARIATION,
+    name::HALVES,
+    name::WINDOW_CLOSED,
+    name::RWND_LIMITED,
+    name::SNDBUF_LIMITED,
+    name::BUSY,
+    name::QUEUED,
+    name::UNSENT,
+    name::UNREAD,
+    name::TCP_RTT,
+    name::PAYLOAD_PER_SEGMENT,
+    name::SEGMENTS_PER_ACK,
+    name::SEGMENTS_SENT,
+];
+const DATAGRAMS: &[&str] = &[
+    name::LOSS_SHARE,
+    name::LOSS_READINGS,
+    name::DATAGRAMS_SENT,
+    name::LOST_BACKLOG,
+    name::LOST_RECEIVE_BUFFER,
+    name::LOST_SENDER_QDISC,
+];
+
+thread_local! {
+    /// Whether a response was asked for that was not read.
+    static LACKS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Notes that `response` was asked for of an outcome that does not have it; not where that tells something by itself.
+pub(crate) fn lacking(outcome: &Outcome, response: &str) {
+    let has = |name: &&str| outcome.value(name).is_some();
+    let mut of = AT_TIMES.iter().filter(|(name, _)| *name == response);
+    let is_of_another = OF_OTHERS
+        .iter()
+        .any(|(responses, seen)| responses.contains(&response) && has(seen));
+    if !is_of_another && !of.any(|(_, of)| of.iter().all(has)) {
+        LACKS.set(true);
+    }
+}
+
+/// Returns what `read` returns, and whether it asked for something that was not read.
+pub(crate) fn lacks<T>(read: impl FnOnce() -> T) -> (T, bool) {
+    LACKS.set(false);
+    (read(), LACKS.get())
+}
+
 impl Values for View<'_> {
     fn value(&self, response: &str) -> Option<f64> {
         let value = self.outcome.value(response);
-        let of = || AT_TIMES.iter().find(|(name, _)| *name == response);
-        let is_moot =
-            || of().is_some_and(|(_, of)| of.iter().all(|name| self.outcome.value(name).is_some()));
         match value {
             Some(_) => {
                 self.asked.borrow_mut().insert(response.to_owned());
             }
-            None if !is_moot() => self.lacks.set(true),
-            None => {}
+            None => lacking(self.outcome, response),
         }
         value
     }
@@ -91,12 +157,17 @@ pub(crate) fn lost(values: &impl Values) -> Option<f64> {
 }
 
 impl<'v> View<'v> {
-    pub(super) fn new(outcome: &'v Outcome, setup: &'v Setup, workload: &'v Workload) -> Self {
+    pub(super) fn new(
+        outcome: &'v Outcome,
+        setup: &'v Setup,
+        workload: &'v Workload,
+        patterns: Vec<(&'static str, Reading)>,
+    ) -> Self {
         Self {
             outcome,
             setup,
             workload,
-            lacks: Cell::new(false),
+            patterns,
             asked: RefCell::default(),
         }
     }
@@ -109,16 +180,21 @@ impl<'v> View<'v> {
 
     /// Reads a fact: what has nothing to tell since something was not read is unread.
     pub(super) fn read(&self, fact: fn(&View<'_>) -> Reading) -> Reading {
-        self.lacks.set(false);
         self.asked.borrow_mut().clear();
-        match fact(self) {
-            Reading::Moot if self.lacks.get() => Reading::Unread,
-            reading => reading,
+        match lacks(|| fact(self)) {
+            (Reading::Moot, true) => Reading::Unread,
+            (reading, _) => reading,
         }
     }
 }
 
 impl View<'_> {
+    /// Returns what was read of a pattern.
+    pub(super) fn pattern(&self, name: &str) -> Reading {
+        let mut own = self.patterns.iter().filter(|(other, _)| *other == name);
+        own.next().map_or(Reading::Moot, |(_, reading)| *reading)
+    }
+
     pub(super) fn is_stream(&self) -> bool {
         self.workload.traffic.is_stream()
     }

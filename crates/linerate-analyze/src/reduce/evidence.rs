@@ -172,7 +172,8 @@ fn on_its_way(raw: &Raw<'_>, lane: &Lane<'_>) -> Option<f64> {
         let candidates = (near..sent.len()).take_while(|here| sent[*here].0 <= at + APART_NS_MAX);
         let nearest = candidates.min_by_key(|here| (sent[*here].0 - at).abs())?;
         let meanwhile = per_ns * (at - sent[nearest].0) as f64;
-        let first = (sent[nearest].1 - again[nearest].1 - bytes) as f64;
+        let left = sent[nearest].1.saturating_sub(again[nearest].1);
+        let first = left.saturating_sub(*bytes) as f64;
         Some((first + meanwhile).max(0.0))
     });
     mean(on_its_way)
@@ -220,7 +221,7 @@ fn unread(lane: &Lane<'_>) -> Vec<(i64, f64)> {
     let (arrived, taken) = both().unwrap_or_default();
     let pairs = arrived.iter().zip(&taken);
     pairs
-        .map(|(arrived, taken)| (arrived.0, (arrived.1 - taken.1).max(0) as f64))
+        .map(|(arrived, taken)| (arrived.0, arrived.1.saturating_sub(taken.1).max(0) as f64))
         .collect()
 }
 

@@ -120,7 +120,7 @@ fn where_it_stayed(
             let series = readings.on(host, &cpu, *metric)?;
             let at = |at_ns: i64| series.iter().min_by_key(|it| it.0.abs_diff(at_ns));
             let (begin, end) = (at(first.0)?, at(last.0)?);
-            Some((end.1 - begin.1) as f64)
+            Some(end.1.saturating_sub(begin.1) as f64)
         };
         let sum = |metrics: &[Metric]| metrics.iter().filter_map(grown).reduce(f64::add);
         let (idle, softirq) = (sum(FREE)?, sum(IN_INTERRUPTS)?);

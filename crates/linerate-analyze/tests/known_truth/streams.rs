@@ -2071,6 +2071,7 @@ fn a_cpu_that_is_full_with_the_worker_and_softirqs_is_named() {
         let truth = Truth {
             worker_share: ran,
             worker_wait_share: waited,
+            variation: 0.1,
             ..sending(20e9, 100_000)
         };
         let mut run = run(stream(), &truth);
@@ -2126,6 +2127,7 @@ fn workers_that_share_one_cpu_beside_an_idle_one_are_on_too_few() {
             worker_share: 0.49,
             worker_wait_share: 0.5,
             throttled,
+            variation: 0.1,
             ..sending(74e9, 100_000)
         };
         let mut run = run(stream(), &truth);
@@ -2251,9 +2253,11 @@ fn a_quota_that_nobody_misses_is_none() {
         ..sending(95e6, 100 * MS)
     };
     named(stream(), &queued, Limiter::PathRate, &["100 Mbit/s"]);
-    // The sender had nothing left while it was stopped.
+    // The sender had nothing left while it was stopped, in which time the queue ran dry.
     let missed = Truth {
         unsent_bytes: Some(0),
+        rtt_ns: 23 * MS,
+        variation: 0.4,
         ..queued.clone()
     };
     named(stream(), &missed, Limiter::CpuQuota, &["throttled in 10 %"]);
@@ -2266,6 +2270,7 @@ fn a_quota_that_nobody_misses_is_none() {
     let short = Truth {
         throttled: Some(1.0),
         unsent_bytes: Some(400_000),
+        rtt_ns: 23 * MS,
         ..queued.clone()
     };
     named(stream(), &short, Limiter::CpuQuota, &["throttled in"]);
