@@ -25,7 +25,7 @@ use crate::chapters::{between, under_load};
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::diagnose::{
     Found, HELD_BACK_SHARE_TOLD, RATIO_NS_MIN, What, limiter_of, limits, plateau_cell,
-    rates_of_both, shortest_ns, turns_per_s,
+    rates_of_both, shortest_ns, standing, turns_per_s,
 };
 use crate::reduce::{DELAYED_ACK_NS_MAX, SEGMENT_BYTES, name};
 use crate::study;
@@ -228,7 +228,16 @@ fn stream(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> String {
             let limiter = limiter.title();
             format!("{who} {reaches} {rate}{lost}, limited by {limiter}")
         }
-        None => format!("{who} {reaches} {rate}{lost}; the limiter is not known"),
+        None => {
+            let standing = standing(dataset, cell);
+            let titles: Vec<&str> = standing.iter().map(|limiter| limiter.title()).collect();
+            let perhaps = match titles.as_slice() {
+                // Groups share the path and the hosts.
+                titles if titles.is_empty() || !cell.experiment.beside.is_empty() => String::new(),
+                titles => format!(": perhaps {}", titles.join(" or ")),
+            };
+            format!("{who} {reaches} {rate}{lost}; the limiter is not known{perhaps}")
+        }
     }
 }
 

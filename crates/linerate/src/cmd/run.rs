@@ -299,6 +299,7 @@ fn conclude(
         && single.trials.iter().all(|trial| trial.invalid.is_some())
         && !is_empty(&single);
     reader.conclude(&Conclusion {
+        whole,
         recording,
         single: &single,
         beside: &beside,

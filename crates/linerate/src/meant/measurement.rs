@@ -492,6 +492,7 @@ fn output(args: &RunArgs, interval: Nanos) -> Output {
             (true, ..) => Form::Json,
             (_, true, _) => Form::JsonStream,
             (.., true) => Form::Csv,
+            _ if output.story => Form::Story,
             _ => Form::Text,
         },
         iperf3: output.format.as_deref() == Some(OF_IPERF3),

@@ -40,7 +40,10 @@ pub fn story(analysis: &Analysis) {
             continue;
         };
         line("");
-        paragraph(&styled(&chapter.title, Look::Strong));
+        // What a change did begins with the change.
+        if !answer.starts_with(&chapter.title) {
+            paragraph(&styled(&chapter.title, Look::Strong));
+        }
         paragraph(answer);
         let shown = chapter
             .tables

@@ -89,3 +89,39 @@ fn a_shaped_path_is_not_refuted() {
         }
     }
 }
+
+#[test]
+fn a_host_that_is_explained_is_measured_as_a_run_that_proves() {
+    let _load = loading();
+    let Some(pair) = Pair::up(&["--rate", "20mbit", "--delay", "1ms"]) else {
+        return;
+    };
+    let explain = |flags: &[&str]| {
+        let words = ["explain", &pair.server, "--for", "1s", "--prove", "8"];
+        let call = pair.lab.exec_first("client1", &words);
+        call.words(flags).run()
+    };
+    let bundle = tempfile::tempdir().expect("a directory");
+    let path = bundle.path().join("bundle");
+    let said = explain(&["-o", &path.display().to_string()]);
+    let stored = linerate_store::read(&path).expect("a bundle");
+    let plan = &stored.document.plan;
+    assert_eq!(plan.trials[0].workload, {
+        let stream = linerate_model::workload::Direction::ToServer;
+        linerate_model::workload::Workload::stream(stream)
+    });
+    let words: Vec<&str> = said.out.split_whitespace().collect();
+    let words = words.join(" ");
+    let reduced = linerate_analyze::groups::Reduced::of(&stored);
+    for proof in reduced.proofs().all {
+        assert!(words.contains(&proof.outcome()), "{said:?}");
+    }
+    let analysis = linerate_analyze::analyze_reduced(&reduced, false);
+    assert!(words.contains(&analysis.answer.verdict), "{said:?}");
+
+    let said = explain(&["-J"]);
+    let document = json(&said.out);
+    assert_eq!(document["schema"], "linerate.run");
+    assert_eq!(document["trials"].as_array().map(Vec::len), Some(1));
+    assert!(document["proofs"].is_array(), "{document}");
+}
