@@ -145,6 +145,15 @@ fn bulk<'d, 'a>(
         .copied()
 }
 
+/// Returns the cell of the host as it is that says what one connection carries alone.
+pub(crate) fn of_one_connection<'d, 'a>(dataset: &'d Dataset<'a>) -> Option<&'d CellOutcomes<'a>> {
+    let cells = dataset.measured().filter(|cell| {
+        let is_alone = cell.workload.connections == 1 && cell.experiment.beside.is_empty();
+        is_alone && dataset.is_as_it_is(cell)
+    });
+    bulk(dataset, &cells.collect::<Vec<_>>())
+}
+
 fn is_to_server(cell: &CellOutcomes<'_>) -> bool {
     cell.workload.traffic.direction() == Some(Direction::ToServer)
 }

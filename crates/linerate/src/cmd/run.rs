@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::anyhow;
 use linerate_agent::foreign::iperf3_peer::Iperf3Peer;
-use linerate_analyze::groups::Reduced;
+use linerate_analyze::groups::{Known, Reduced};
 use linerate_analyze::precision::Precision;
 use linerate_analyze::single::Single;
 use linerate_controller::{Audience, Fleet, Judgement, RunEvent};
@@ -196,16 +196,15 @@ fn follow(
         .precision
         .map(|wanted| move |recording: &Recording| judge_precision(recording, wanted));
     let mut prover = asked.prove.map(Prover::new);
+    let mut known = Known::default();
     let mut prove = prover
         .as_mut()
-        .map(|prover| |recording: &Recording| prover.judge(recording));
+        .map(|prover| |recording: &Recording, left| prover.more(recording, left, &mut known));
     let mut aside = Aside::default();
     let mut failed = None;
     let audience = Audience {
-        judge: match &mut prove {
-            Some(prove) => Some(prove as _),
-            None => narrow.as_mut().map(|judge| judge as _),
-        },
+        judge: narrow.as_mut().map(|judge| judge as _),
+        prove: prove.as_mut().map(|prove| prove as _),
         watch: &mut |event| {
             if aside.takes(event) {
                 return;

@@ -2,16 +2,14 @@
 
 use clap::Parser;
 
+use super::PROVE;
 use crate::args::{Cli, Command, ExplainArgs, RunArgs};
 use crate::exit::{CmdResult, Failure};
-
-/// Seconds of changes where none are asked for.
-const PROVE_S: f64 = 20.0;
 
 /// Returns the flags of `linerate run` that come to it.
 pub fn explained(args: &ExplainArgs, host: &str) -> CmdResult<Box<RunArgs>> {
     let mut words = vec!["linerate".to_owned(), "run".to_owned()];
-    words.push(format!("--prove={}", args.prove.unwrap_or(PROVE_S)));
+    words.push(format!("--prove={}", args.prove.unwrap_or(PROVE.as_s())));
     words.extend(args.time.map(|time| format!("--time={}", time.as_s())));
     words.push(if args.json { "--json" } else { "--interval=0" }.to_owned());
     words.extend(["--".to_owned(), host.to_owned()]);

@@ -38,6 +38,7 @@ pub use lab::{LAB_CLIENTS, LabAsked, Links};
 pub use measurement::{
     Measurement, check_iperf3_document, check_iperf3_server, form, interval, measurement,
 };
+pub use prove::PROVE;
 
 /// Returns the hosts that `server` and the flags name.
 pub fn hosts(server: Option<&str>, fleet: &FleetArgs, peer: Option<&PeerArgs>) -> HostsAsked {
