@@ -212,14 +212,6 @@ impl Suspects {
         // More flows take more of a path from others on it, and fill one better that drops.
         match effect {
             Some(_) if is_path && self.loses && toggle == Toggle::Flows => None,
-            // Short writes that wait for nothing are short segments, whose headers take part of a link.
-            Some(_)
-                if is_path
-                    && self.own.workload.options.nagle == Some(false)
-                    && toggle == Toggle::Writes =>
-            {
-                None
-            }
             Some(Effect::Grows) if toggle == Toggle::Buffers && !self.autotunes => {
                 Some(Effect::MayGrow)
             }

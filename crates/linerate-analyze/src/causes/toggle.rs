@@ -153,7 +153,10 @@ impl Toggle {
             Writes => {
                 let (_, own) = workload.traffic.stream().filter(|_| is_tcp)?;
                 let is_short = own < SHORT_WRITE_MAX && workload.manner.sizes.is_none();
-                is_short.then(|| format!("-l {}K", STREAM_MESSAGE_BYTES_DEFAULT.0 >> 10))
+                // Short writes that wait for nothing are short segments, whose headers take part of a link.
+                let is_joined = workload.options.nagle != Some(false);
+                (is_short && is_joined)
+                    .then(|| format!("-l {}K", STREAM_MESSAGE_BYTES_DEFAULT.0 >> 10))
             }
         }
     }
@@ -391,6 +394,10 @@ mod tests {
         assert_eq!(changed(bytes(64), Transport::Tcp), Some(long));
         assert_eq!(changed(bytes(16 << 10), Transport::Tcp), None);
         assert_eq!(changed(bytes(64), Transport::Udp), None);
+        let mut at_once = Workload::stream(Direction::FromServer);
+        at_once.traffic = bytes(64);
+        at_once.options.nagle = Some(false);
+        assert_eq!(Writes.change(&at_once, &[]), None);
         // A path carries what it carries, a CPU that is full does not.
         let effects =
             [Limiter::PathRate, Limiter::Cpu, Limiter::Pacing].map(|it| Writes.effect(it));

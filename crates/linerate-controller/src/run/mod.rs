@@ -121,8 +121,11 @@ pub struct Audience<'a> {
     pub judge: Option<&'a mut dyn FnMut(&Recording) -> Judgement>,
     /// Is asked what else is measured once nothing is left to do, with the time that is left where any was given; of each trial
     /// it is shown the samples that nobody was shown before.
-    pub prove: Option<&'a mut dyn FnMut(&Recording, Option<Nanos>) -> Option<More>>,
+    pub prove: Option<&'a mut Prove<'a>>,
 }
+
+/// Says what else is measured, from what was and in the time that is left.
+pub type Prove<'a> = dyn FnMut(&Recording, Option<Nanos>) -> Option<More> + 'a;
 
 /// Why a run could not be recorded. What was measured before is in the bundle.
 #[derive(Debug, thiserror::Error)]
@@ -452,6 +455,15 @@ impl Execution<'_, '_> {
         let lost = record.validity.reason().and_then(Reason::lost_host);
         self.losses = if lost.is_some() { self.losses + 1 } else { 0 };
         let trials = self.document.plan.trials.len();
+        if self.is_proof(trial) && !self.context.stop.load(Ordering::Relaxed) {
+            // What was measured is whole without it.
+            let is_gone = lost.is_some() || cut_short.is_some();
+            return Ok(if is_gone {
+                ControlFlow::Break(None)
+            } else {
+                ControlFlow::Continue(())
+            });
+        }
         if cut_short.is_some() {
             return Ok(ControlFlow::Break(cut_short));
         }
@@ -595,13 +607,12 @@ impl Execution<'_, '_> {
 
     /// Asks what is open and what is spoilt, where a round has ended.
     fn ask_judge(&mut self, trial: &Trial) -> Result<(), RunError> {
+        if self.is_proof(trial) {
+            return Ok(());
+        }
         let (Some(judge), Some(so_far)) = (self.audience.judge.as_mut(), &mut self.so_far) else {
             return Ok(());
         };
-        let own = self.document.plan.experiment(&trial.experiment);
-        if own.is_some_and(Experiment::is_proof) {
-            return Ok(());
-        }
         let ends_round = self.agenda.ends_round(&self.document.plan, trial);
         if !ends_round && so_far.samples.len() <= SAMPLES_UNSHOWN_MAX {
             return Ok(());
@@ -623,6 +634,12 @@ impl Execution<'_, '_> {
         self.agenda
             .handle_stages(&mut self.document.plan, stages, fits);
         Ok(self.tell_plan()?)
+    }
+
+    /// Whether a trial is of a change that proves what limits what was measured.
+    fn is_proof(&self, trial: &Trial) -> bool {
+        let own = self.document.plan.experiment(&trial.experiment);
+        own.is_some_and(Experiment::is_proof)
     }
 
     /// Asks what is measured once nothing is left to do.

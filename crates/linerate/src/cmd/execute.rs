@@ -55,7 +55,7 @@ pub fn run(
     report(directory, &reduced, &analysis)?;
     let trust = analysis.trust.map_or(TrustLevel::Good, |trust| trust.level);
     let exit = bundle::exit_of(&recording, trust, interrupted);
-    let verdicts = gate.judge(&recording);
+    let verdicts = gate.judge(&linerate_analyze::proof::measured(&recording));
     for line in verdicts.lines() {
         term::text(&line);
     }
