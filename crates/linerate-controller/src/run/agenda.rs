@@ -20,8 +20,6 @@ use linerate_model::plan::{LeftOut, Plan, Repeat, Spoilt, Stage, Trial};
 use linerate_model::reason::{Disturbance, Reason, RepeatReason};
 use linerate_model::{Nanos, TrialId};
 
-use super::More;
-
 /// How often a trial is repeated at the most.
 const REPEATS_MAX: usize = 2;
 /// Where no time is given, repeats take one trial in so many, and those of disturbed trials always: a
@@ -43,6 +41,15 @@ pub(super) enum Fate<'a> {
     Passing(&'a Reason),
     /// It may not, and will not the next time.
     Lasting,
+}
+
+/// What is measured once nothing else is left to do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum More {
+    /// An experiment that the next plan has beyond this one, with its trials: those of the first block are due.
+    Experiment(Box<Experiment>, Vec<Trial>),
+    /// Another block of it, by its name.
+    Block(String),
 }
 
 /// What is to be done once more.

@@ -29,7 +29,7 @@ mod trial;
 mod validity;
 mod warm_up;
 
-pub use agenda::Repeats;
+pub use agenda::{More, Repeats};
 pub use placement::Placing;
 pub use warm_up::WarmUp;
 
@@ -101,15 +101,6 @@ pub struct Judgement {
     pub spoilt: Vec<Spoilt>,
     /// What the next plan has beyond this one, with the trials of each stage.
     pub stages: Vec<(Stage, Vec<Trial>)>,
-}
-
-/// What is measured once nothing else is left to do.
-#[derive(Debug, Clone, PartialEq)]
-pub enum More {
-    /// An experiment that the next plan has beyond this one, with its trials: those of the first block are due.
-    Experiment(Box<Experiment>, Vec<Trial>),
-    /// Another block of it, by its name.
-    Block(String),
 }
 
 /// Who is asked and told while a run goes on.
