@@ -484,7 +484,7 @@ pub struct OutputArgs {
     /// Write an evidence bundle with its report to this directory
     #[arg(short, long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Whether its story is told, as `linerate explain` does.
+    /// Whether its story is shown, as `linerate explain` does.
     #[arg(skip)]
     pub story: bool,
 }

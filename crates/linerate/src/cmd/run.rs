@@ -28,6 +28,7 @@ use crate::bundle;
 use crate::exit::{CmdResult, Exit, Failure, OF_INTERRUPTED, OF_REFUSED};
 use crate::gate::Verdicts;
 use crate::meant::{self, Measurement};
+use crate::term::explained::Story;
 use crate::term::single::{self, Conclusion, Form, Reader};
 use crate::workload::not_possible;
 use crate::{hosts, interrupt, peer, term};
@@ -88,6 +89,9 @@ fn measure(mut asked: Measurement, concluded: &mut bool) -> CmdResult {
         return super::loaded::measure(&asked, fleet, &stop, concluded);
     }
     let mut reader = single::reader(asked.output, asked.runs.clone());
+    if asked.is_story {
+        reader = Box::new(Story(reader));
+    }
     let followed = follow(&asked, fleet, &stop, &mut *reader)?;
     *concluded = true;
     conclude(&asked, followed, &stop, &mut *reader, foreign.as_ref())
@@ -293,6 +297,7 @@ fn conclude(
     };
     // The lines of the result say why they are not valid, and what to do.
     let is_told = asked.output.form == Form::Text
+        && !asked.is_story
         && !asked.output.iperf3
         && kept.is_some() == asked.directory.is_some()
         && single.trials.iter().all(|trial| trial.invalid.is_some())

@@ -56,7 +56,7 @@ impl<'a> ErrorDocument<'a> {
     /// Prints it where documents are asked for.
     pub fn print(&self, form: Form) {
         match form {
-            Form::Text | Form::Story | Form::Csv => {}
+            Form::Text | Form::Csv => {}
             Form::Json => json_document(self),
             Form::JsonStream => json_line("error", self),
         }

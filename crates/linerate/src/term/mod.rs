@@ -277,9 +277,7 @@ fn write_file(
     match (on_terminal, form) {
         (false, _) => out.write_all(text.as_bytes()),
         (true, Form::Json | Form::JsonStream) => Escaped(out).write_all(text.as_bytes()),
-        (true, Form::Text | Form::Story | Form::Csv) => {
-            out.write_all(clean(text, Colours::None).as_bytes())
-        }
+        (true, Form::Text | Form::Csv) => out.write_all(clean(text, Colours::None).as_bytes()),
     }
 }
 

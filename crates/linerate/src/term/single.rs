@@ -36,7 +36,7 @@ mod table;
 pub mod together;
 
 use super::failure::ErrorDocument;
-use super::{Look, explained, json_document, json_line, line, paragraph, styled};
+use super::{Look, json_document, json_line, line, paragraph, styled};
 use crate::exit::Failure;
 use crate::iperf3::Iperf3Lines;
 
@@ -69,7 +69,7 @@ impl Output {
     pub fn of_result(&self) -> Shown {
         Shown {
             interval: match self.form {
-                Form::Text | Form::Story | Form::Csv => Nanos(0),
+                Form::Text | Form::Csv => Nanos(0),
                 Form::Json | Form::JsonStream => self.interval,
             },
             all_flows: self.all_flows,
@@ -92,8 +92,6 @@ impl Output {
 pub enum Form {
     /// Lines for people.
     Text,
-    /// For people what limits it, what that rests on, and what was changed to prove it.
-    Story,
     /// One document.
     Json,
     /// A line for each event.
@@ -236,7 +234,7 @@ pub fn reader(output: Output, runs: RangeInclusive<u32>) -> Box<dyn Reader> {
     let interval = output.interval;
     match output.form {
         form if output.iperf3 => Box::new(Iperf3Lines::new(form == Form::JsonStream, interval)),
-        Form::Text | Form::Story => Box::new(TextLines {
+        Form::Text => Box::new(TextLines {
             output,
             runs,
             intervals: Intervals::new(interval, output.flows_max(FLOW_LINES_MAX), output.all_flows),
@@ -500,11 +498,6 @@ impl Reader for TextLines {
     }
 
     fn conclude(&mut self, conclusion: &Conclusion<'_>) {
-        if self.output.form == Form::Story {
-            let reduced = Reduced::of(conclusion.whole);
-            explained::story(&linerate_analyze::analyze_reduced(&reduced, false));
-            return;
-        }
         if !self.rows.is_empty() {
             line("");
             let trials = &conclusion.recording.document.plan.trials;
