@@ -110,7 +110,7 @@ fn judge(recorded: &Recorded, seconds: u32) -> (ProofOutcome, bool, String) {
     let own = measured(whole);
     let reduced = Reduced::of(whole);
     let proofs = reduced.proofs();
-    let ended = suspects(whole).map(|suspects| {
+    let ended = suspects(&reduced).map(|suspects| {
         match next(&reduced, &suspects, Nanos::from_s(seconds.into())) {
             Next::Nothing(why) => format!("{why:?}"),
             Next::Block(_) | Next::Change(_) => "its end".to_owned(),

@@ -25,7 +25,7 @@ use crate::chapters::{between, under_load};
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::diagnose::{
     Found, HELD_BACK_SHARE_TOLD, RATIO_NS_MIN, What, limiter_of, limits, plateau_cell,
-    rates_of_both, shortest_ns, turns_per_s,
+    rates_of_both, shortest_ns, standing, turns_per_s,
 };
 use crate::reduce::{DELAYED_ACK_NS_MAX, SEGMENT_BYTES, name};
 use crate::study;
@@ -145,6 +145,15 @@ fn bulk<'d, 'a>(
         .copied()
 }
 
+/// Returns the cell of the host as it is that says what one connection carries alone.
+pub(crate) fn of_one_connection<'d, 'a>(dataset: &'d Dataset<'a>) -> Option<&'d CellOutcomes<'a>> {
+    let cells = dataset.measured().filter(|cell| {
+        let is_alone = cell.workload.connections == 1 && cell.experiment.beside.is_empty();
+        is_alone && dataset.is_as_it_is(cell)
+    });
+    bulk(dataset, &cells.collect::<Vec<_>>())
+}
+
 fn is_to_server(cell: &CellOutcomes<'_>) -> bool {
     cell.workload.traffic.direction() == Some(Direction::ToServer)
 }
@@ -228,7 +237,16 @@ fn stream(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> String {
             let limiter = limiter.title();
             format!("{who} {reaches} {rate}{lost}, limited by {limiter}")
         }
-        None => format!("{who} {reaches} {rate}{lost}; the limiter is not known"),
+        None => {
+            let standing = standing(dataset, cell);
+            let titles: Vec<&str> = standing.iter().map(|limiter| limiter.title()).collect();
+            let perhaps = match titles.as_slice() {
+                // Groups share the path and the hosts.
+                titles if titles.is_empty() || !cell.experiment.beside.is_empty() => String::new(),
+                titles => format!(": perhaps {}", titles.join(" or ")),
+            };
+            format!("{who} {reaches} {rate}{lost}; the limiter is not known{perhaps}")
+        }
     }
 }
 

@@ -277,13 +277,14 @@ impl<'r> Reduced<'r> {
             experiment.is_some_and(Experiment::is_proof)
         };
         let (proving, outcomes) = outcomes.into_iter().partition(proves);
+        let measured = |whole: &Recording| match proof::measured(whole) {
+            Cow::Owned(measured) => Some(measured),
+            Cow::Borrowed(_) => None,
+        };
         Self {
             recorded,
-            spread,
-            measured: match proof::measured(recorded) {
-                Cow::Owned(measured) => Some(measured),
-                Cow::Borrowed(_) => None,
-            },
+            spread: spread.map(|(all, step)| (measured(&all).unwrap_or(all), step)),
+            measured: measured(recorded),
             outcomes,
             proving,
         }

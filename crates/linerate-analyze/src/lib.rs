@@ -198,7 +198,10 @@ pub fn analyze_reduced(reduced: &Reduced<'_>, published: bool) -> Analysis {
     let recording = reduced.recording();
     let mut dataset = Dataset::of(recording, reduced.spread_outcomes().to_vec());
     dataset.published = published;
-    dataset.proofs = reduced.proofs();
+    // Of several cells changes are of one, and say nothing of the others.
+    if dataset.is_one_measurement() {
+        dataset.proofs = reduced.proofs();
+    }
     if let Some(step) = reduced.step() {
         dataset.step = Some(step);
         dataset.together = reduce::together(reduced.recorded(), |id| {

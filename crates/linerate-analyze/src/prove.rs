@@ -9,16 +9,16 @@ use std::collections::BTreeSet;
 use linerate_model::Nanos;
 use linerate_model::experiment::{Effect, Experiment, Factor, Prediction, Timing};
 use linerate_model::limiter::Limiter;
-use linerate_model::probe::Probes;
 use linerate_model::run::{Recording, TrialRecord};
 use linerate_model::workload::Workload;
 
+use crate::answer;
 use crate::causes::toggle::{Change, Toggle, autotuned_exceeds};
 use crate::causes::{CAUSES, Traffic};
 use crate::dataset::Dataset;
 use crate::diagnose;
 use crate::groups::Reduced;
-use crate::proof::{BLOCKS_MAX, BLOCKS_MIN, Observed, Proof, contradicts, measured};
+use crate::proof::{BLOCKS_MAX, BLOCKS_MIN, Observed, Proof, contradicts};
 use crate::reduce::{ROUND_TRIPS_SETTLED, name};
 
 /// Trials of a block.
@@ -33,6 +33,8 @@ const OVERHEAD: Nanos = Nanos::from_ms(150);
 /// What is to be proven, and what for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Suspects {
+    /// The cell whose number it is, as an experiment.
+    own: Experiment,
     /// The limiters that may hold the number, the one that was named first.
     limiters: Vec<Limiter>,
     /// All others that may hold such traffic.
@@ -45,12 +47,15 @@ pub struct Suspects {
     round_trip: Nanos,
 }
 
-/// Returns what may limit what was measured; nothing where it has no valid trial.
-pub fn suspects(recording: &Recording) -> Option<Suspects> {
-    let measured = measured(recording);
-    let dataset = Dataset::new(&measured);
-    let mut cells = dataset.measured();
-    let cell = cells.next()?;
+/// Returns what may limit what was measured, of several cells what one connection carries; nothing where that has no valid trial.
+pub fn suspects(reduced: &Reduced<'_>) -> Option<Suspects> {
+    let dataset = Dataset::of(reduced.recording(), reduced.spread_outcomes().to_vec());
+    let (cell, what) = if dataset.is_one_measurement() {
+        (dataset.measured().next()?, "what was measured")
+    } else {
+        let cell = answer::of_one_connection(&dataset)?;
+        (cell, "what one connection carries")
+    };
     let named = diagnose::limits(&dataset, cell);
     let mut limiters: Vec<Limiter> = named.into_iter().collect();
     let is_in = |limiters: &[Limiter], one: Limiter| {
@@ -80,7 +85,15 @@ pub fn suspects(recording: &Recording) -> Option<Suspects> {
         values.reduce(f64::max)
     };
     let trip_ns = most(name::TCP_RTT).or_else(|| most(name::RTT_MEAN));
+    let own = Experiment {
+        question: format!("What does this change do to {what}?"),
+        method: "As it is, changed, changed, as it is; the next block the other way round."
+            .to_owned(),
+        link_bps: cell.experiment.link_bps,
+        ..Experiment::plain(PROVE, cell.workload.clone(), cell.experiment.timing, 1)
+    };
     Some(Suspects {
+        own,
         others: others
             .into_iter()
             .filter(|limiter| !is_in(&limiters, *limiter))
@@ -135,11 +148,8 @@ pub enum Why {
 /// Returns what proves more of what limits the measurement that `reduced` began with, within `budget` after it.
 pub fn next(reduced: &Reduced<'_>, suspects: &Suspects, budget: Nanos) -> Next {
     let recording = reduced.recorded();
-    let plan = &recording.document.plan;
     let done = reduced.proofs();
-    let Some(own) = plan.experiments.iter().find(|it| !it.is_proof()) else {
-        return Next::Nothing(Why::NoSuspect);
-    };
+    let own = &suspects.own;
     let timing = timing(own.timing, suspects.round_trip);
     let time = Time::of(recording, timing);
     if let Some(last) = done.all.last() {
@@ -178,15 +188,10 @@ pub fn next(reduced: &Reduced<'_>, suspects: &Suspects, budget: Nanos) -> Next {
     let experiment = Experiment {
         name: format!("{PROVE}-{number}"),
         title,
-        question: "What does this change do to what was measured?".to_owned(),
-        method: "As it is, changed, changed, as it is; the next block the other way round."
-            .to_owned(),
         baseline: [(change.factor, levels[0].clone())].into(),
         factors: vec![(change.factor, levels)],
         predicted: predicted.collect(),
-        replicates: 1,
         timing,
-        probes: Probes::default(),
         ..own.clone()
     };
     Next::Change(Box::new(Asked {

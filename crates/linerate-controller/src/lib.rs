@@ -29,7 +29,9 @@ pub use launch::{
     allocated_nodes,
 };
 pub use record::{Recorder, add};
-pub use run::{Audience, Judgement, Placing, Repeats, RunError, RunRequest, WarmUp, execute};
+pub use run::{
+    Audience, Judgement, More, Placing, Prove, Repeats, RunError, RunRequest, WarmUp, execute,
+};
 
 /// Runs under faults, in simulated time.
 #[cfg(test)]

@@ -1,7 +1,11 @@
 //! What can be changed in one run without a right on the hosts, and what that does to the number if a limiter holds it.
 //!
-//! The table is what a limiter is, said of the change before anybody makes it: twice as many flows have twice the windows, and
-//! the same path. A dash is what nobody can say: more flows beside other programs have more of the CPUs, or not.
+//! What it does is what a limiter is, said of the change before anybody makes it: twice as many flows have twice the windows, and
+//! the same path. Of a limiter that stands in no list nobody can say: more flows beside other programs have more of the CPUs, or
+//! not.
+//!
+//! What is not here says no more, or says it wrongly: half the flows tell apart what twice as many do; a lower rate shortens a round trip
+//! wherever a host or the path queues; the other direction has other hosts' buffers and another path.
 
 use linerate_model::Bytes;
 use linerate_model::experiment::{AUTO, Effect, Factor, Level};
@@ -9,11 +13,13 @@ use linerate_model::host::Snapshot;
 use linerate_model::limiter::Limiter;
 use linerate_model::manner::{ReceiveBy, Transport};
 use linerate_model::run::{HostPart, HostRecord};
-use linerate_model::workload::{Direction, FLOWS_MAX, Workload};
+use linerate_model::workload::{Direction, FLOWS_MAX, STREAM_MESSAGE_BYTES_DEFAULT, Workload};
 
 /// A socket buffer that is larger than what most paths ask for, and a segment that is smaller than what they carry.
 const BUFFER: Bytes = Bytes(4 << 20);
 const SMALL_SEGMENT_BYTES: u32 = 1208;
+/// A write from which on the call is little of what it costs: copying 16 KiB takes several times as long as a call.
+const SHORT_WRITE_MAX: Bytes = Bytes(16 << 10);
 /// The congestion control that is tried in place of those that take loss for a full path.
 const OTHER_CONGESTION: &str = "bbr";
 
@@ -45,131 +51,79 @@ pub enum Toggle {
     Discard,
     /// Small segments.
     Segments,
+    /// Long writes in the place of short ones.
+    Writes,
 }
 
 use Effect::{Grows, MayGrow, Stays};
-use Toggle::{Buffers, Congestion, Discard, Flows, NoDelay, Segments, Unpaced};
+use Toggle::{Buffers, Congestion, Discard, Flows, NoDelay, Segments, Unpaced, Writes};
+
+macro_rules! held_by {
+    ($($toggle:ident grows [$($grows:ident)*] may_grow [$($may:ident)*] stays [$($stays:ident)*];)*) => {
+        /// Returns the limiters that hold a number that a change makes grow, one that may grow, and one that stays.
+        fn held_by(toggle: Toggle) -> [&'static [Limiter]; 3] {
+            match toggle {
+                $($toggle => [&[$(Limiter::$grows,)*], &[$(Limiter::$may,)*], &[$(Limiter::$stays,)*]],)*
+            }
+        }
+    };
+}
+
+// A program that pauses holds the number for a share of the time. Between pauses something else does, which a change may raise,
+// and a larger buffer carries on in a pause.
+held_by! {
+    Flows
+        grows [ReceiverWindow SendBuffer CongestionWindow Pacing Generator RoundTrip NagleDelayedAck Timeouts]
+        may_grow []
+        stays [LinkRate PathRate];
+    Buffers
+        grows [ReceiverWindow SendBuffer]
+        may_grow []
+        stays [LinkRate PathRate CongestionWindow Pacing RoundTrip NagleDelayedAck Timeouts];
+    // Another algorithm may stop where the first did.
+    Congestion
+        grows []
+        may_grow [CongestionWindow]
+        stays [ReceiverWindow SendBuffer Pacing RoundTrip NagleDelayedAck];
+    NoDelay
+        grows [NagleDelayedAck]
+        may_grow []
+        stays [LinkRate PathRate ReceiverWindow SendBuffer CongestionWindow SlowReader Application HostDrops Pacing Generator Cpu
+            OtherPrograms CpuQuota RoundTrip];
+    Unpaced
+        grows [Pacing]
+        may_grow []
+        stays [LinkRate PathRate ReceiverWindow SendBuffer CongestionWindow SlowReader Application HostDrops Generator Cpu
+            OtherPrograms CpuQuota RoundTrip NagleDelayedAck Timeouts];
+    // The full CPU may be one of the sender. Where the hosts' work is most of a round trip, a window is carried more often by a
+    // receiver that does less.
+    Discard
+        grows []
+        may_grow [Cpu]
+        stays [LinkRate PathRate Pacing RoundTrip NagleDelayedAck];
+    Segments
+        grows [NothingArrives]
+        may_grow []
+        stays [ReceiverWindow SendBuffer SlowReader Application Pacing RoundTrip NagleDelayedAck];
+    // Fewer calls for the same payload; the full CPU may be the receiver's. The kernel joins short writes to full segments. A rate
+    // that was asked for is kept message by message, and a short window holds few long ones.
+    Writes
+        grows []
+        may_grow [Generator Cpu]
+        stays [LinkRate PathRate];
+}
 
 impl Toggle {
     /// All of them, those first that tell most apart and cost least.
-    pub const ALL: [Self; 7] = [
-        Flows, Buffers, Congestion, NoDelay, Unpaced, Discard, Segments,
+    pub const ALL: [Self; 8] = [
+        Flows, Buffers, Congestion, NoDelay, Unpaced, Discard, Segments, Writes,
     ];
 
     /// Returns what it does to a number that `limiter` holds, where that follows from what the limiter is.
     pub fn effect(self, limiter: Limiter) -> Option<Effect> {
-        let row = match limiter {
-            Limiter::LinkRate | Limiter::PathRate => [
-                Some(Stays),
-                Some(Stays),
-                None,
-                Some(Stays),
-                Some(Stays),
-                Some(Stays),
-                None,
-            ],
-            // Where the hosts' work is most of a round trip, a window is carried more often by a receiver that does less.
-            Limiter::ReceiverWindow | Limiter::SendBuffer => [
-                Some(Grows),
-                Some(Grows),
-                Some(Stays),
-                Some(Stays),
-                Some(Stays),
-                None,
-                Some(Stays),
-            ],
-            // Another algorithm may stop where the first did.
-            Limiter::CongestionWindow => [
-                Some(Grows),
-                Some(Stays),
-                Some(MayGrow),
-                Some(Stays),
-                Some(Stays),
-                None,
-                None,
-            ],
-            // A program that pauses holds the number for a share of the time. Between pauses something else does, which a
-            // change may raise, and a larger buffer carries on in a pause.
-            Limiter::SlowReader => [
-                None,
-                None,
-                None,
-                Some(Stays),
-                Some(Stays),
-                None,
-                Some(Stays),
-            ],
-            Limiter::Application => [
-                None,
-                None,
-                None,
-                Some(Stays),
-                Some(Stays),
-                None,
-                Some(Stays),
-            ],
-            Limiter::HostDrops => [None, None, None, Some(Stays), Some(Stays), None, None],
-            Limiter::Pacing => [
-                Some(Grows),
-                Some(Stays),
-                Some(Stays),
-                Some(Stays),
-                Some(Grows),
-                Some(Stays),
-                Some(Stays),
-            ],
-            Limiter::Generator => [
-                Some(Grows),
-                None,
-                None,
-                Some(Stays),
-                Some(Stays),
-                None,
-                None,
-            ],
-            // It may be a CPU of the sender.
-            Limiter::Cpu => [
-                None,
-                None,
-                None,
-                Some(Stays),
-                Some(Stays),
-                Some(MayGrow),
-                None,
-            ],
-            Limiter::OtherPrograms | Limiter::CpuQuota => {
-                [None, None, None, Some(Stays), Some(Stays), None, None]
-            }
-            Limiter::RoundTrip => [
-                Some(Grows),
-                Some(Stays),
-                Some(Stays),
-                Some(Stays),
-                Some(Stays),
-                Some(Stays),
-                Some(Stays),
-            ],
-            Limiter::NagleDelayedAck => [
-                Some(Grows),
-                Some(Stays),
-                Some(Stays),
-                Some(Grows),
-                Some(Stays),
-                Some(Stays),
-                Some(Stays),
-            ],
-            Limiter::Timeouts => [
-                Some(Grows),
-                Some(Stays),
-                None,
-                None,
-                Some(Stays),
-                None,
-                None,
-            ],
-            Limiter::NothingArrives => [None, None, None, None, None, None, Some(Grows)],
-        };
-        row[Self::ALL.iter().position(|one| *one == self)?]
+        let mut all = [Grows, MayGrow, Stays].into_iter().zip(held_by(self));
+        let (effect, _) = all.find(|(_, limiters)| limiters.contains(&limiter))?;
+        Some(effect)
     }
 
     /// Returns the flags that make the change of `workload`, where it can be made of it.
@@ -196,6 +150,14 @@ impl Toggle {
             Discard => (is_tcp && is_stream && workload.manner.receive == ReceiveBy::Copy)
                 .then(|| "--rx discard".to_owned()),
             Segments => is_tcp.then(|| format!("-M {SMALL_SEGMENT_BYTES}")),
+            Writes => {
+                let (_, own) = workload.traffic.stream().filter(|_| is_tcp)?;
+                let is_short = own < SHORT_WRITE_MAX && workload.manner.sizes.is_none();
+                // Short writes that wait for nothing are short segments, whose headers take part of a link.
+                let is_joined = workload.options.nagle != Some(false);
+                (is_short && is_joined)
+                    .then(|| format!("-l {}K", STREAM_MESSAGE_BYTES_DEFAULT.0 >> 10))
+            }
         }
     }
 
@@ -209,6 +171,7 @@ impl Toggle {
             Unpaced => Factor::Rate,
             Discard => Factor::Receive,
             Segments => Factor::MssBytes,
+            Writes => Factor::MessageBytes,
         }
     }
 
@@ -220,9 +183,10 @@ impl Toggle {
     }
 
     /// Returns whether it changes nothing but what a limiter is itself: more flows have more of all that each flow has, and a
-    /// receiver that copies nothing has more CPU for all that it does, whatever held the number for most of the time.
+    /// receiver that copies nothing or a sender that calls less has more CPU for all that it does, whatever held the number for most
+    /// of the time.
     pub fn is_of_one(self) -> bool {
-        !matches!(self, Flows | Discard)
+        !matches!(self, Flows | Discard | Writes)
     }
 
     /// Returns the change of `workload` between `hosts`, where it can be made there and is one.
@@ -285,6 +249,11 @@ impl Toggle {
                 changed.options.mss_bytes = Some(SMALL_SEGMENT_BYTES);
                 let size = |bytes: u32| Level::Size(Bytes(bytes.into()));
                 [own.map_or_else(auto, size), size(SMALL_SEGMENT_BYTES)]
+            }
+            Writes => {
+                let (direction, own) = workload.traffic.stream()?;
+                changed.traffic = Workload::stream(direction).traffic;
+                [own, STREAM_MESSAGE_BYTES_DEFAULT].map(Level::Size)
             }
         };
         changed.check().ok()?;
@@ -374,6 +343,7 @@ fn own_congestion<'h>(workload: &Workload, hosts: &'h [HostRecord]) -> Option<&'
 mod tests {
     use linerate_model::host::{Fact, FactValue};
     use linerate_model::unit::Unit;
+    use linerate_model::workload::Traffic;
     use linerate_truth::recording::MadeRun;
 
     use super::*;
@@ -407,6 +377,31 @@ mod tests {
         for limiter in [ReceiverWindow, SendBuffer, CongestionWindow] {
             assert_eq!(Discard.effect(limiter), None, "{limiter:?}");
         }
+    }
+
+    #[test]
+    fn short_writes_of_a_stream_are_made_long_and_no_others() {
+        let bytes = |bytes| Traffic::Stream {
+            direction: Direction::FromServer,
+            message_bytes: Bytes(bytes),
+        };
+        let changed = |traffic, transport| {
+            let mut workload = Workload::stream(Direction::FromServer);
+            (workload.traffic, workload.manner.transport) = (traffic, transport);
+            Some(Writes.change(&workload, &[])?.workload.traffic)
+        };
+        let long = Workload::stream(Direction::FromServer).traffic;
+        assert_eq!(changed(bytes(64), Transport::Tcp), Some(long));
+        assert_eq!(changed(bytes(16 << 10), Transport::Tcp), None);
+        assert_eq!(changed(bytes(64), Transport::Udp), None);
+        let mut at_once = Workload::stream(Direction::FromServer);
+        at_once.traffic = bytes(64);
+        at_once.options.nagle = Some(false);
+        assert_eq!(Writes.change(&at_once, &[]), None);
+        // A path carries what it carries, a CPU that is full does not.
+        let effects =
+            [Limiter::PathRate, Limiter::Cpu, Limiter::Pacing].map(|it| Writes.effect(it));
+        assert_eq!(effects, [Some(Stays), Some(MayGrow), None]);
     }
 
     /// Server and client with these facts of their kernels.

@@ -256,21 +256,59 @@ fn what_was_measured_is_as_it_was_before_the_changes() {
     assert!(all.is_one_measurement);
     assert_eq!(all.trust, alone.trust);
     assert_eq!(all.summary, alone.summary);
+    adds_a_chapter(&alone, &all, "prove-1");
+}
+
+/// Whether nothing but one chapter is there beyond what was `alone`.
+#[track_caller]
+fn adds_a_chapter(alone: &Analysis, all: &Analysis, chapter: &str) {
     let claims =
         |of: &Analysis| -> Vec<String> { of.findings.iter().map(|it| it.claim.clone()).collect() };
-    assert_eq!(claims(&all), claims(&alone));
+    assert_eq!(claims(all), claims(alone));
     let chapters =
         |of: &Analysis| -> Vec<String> { of.chapters.iter().map(|it| it.id.clone()).collect() };
-    let mut expected = chapters(&alone);
-    expected.push("prove-1".to_owned());
-    assert_eq!(chapters(&all), expected);
+    let mut expected = chapters(alone);
+    expected.push(chapter.to_owned());
+    assert_eq!(chapters(all), expected);
+}
+
+#[test]
+fn of_a_study_one_connection_is_changed_and_its_own_numbers_stay() {
+    let (workload, truth) = window_bound(105e6);
+    let mut run = MadeRun::new(1, Some(1e9));
+    let several = Workload {
+        connections: 8,
+        ..workload.clone()
+    };
+    run.experiment("several", None, several);
+    run.cell(&[], &[Truth::stream(800e6)]);
+    run.experiment("one", None, workload);
+    run.cell(&[], &[truth]);
+    let alone = linerate_analyze::analyze(&run.recording);
+    let reduced = Reduced::of(&run.recording);
+    let suspects = suspects(&reduced).expect("one connection was measured");
+    let Next::Change(asked) = next(&reduced, &suspects, Nanos::from_s(20)) else {
+        panic!("a buffer that was set can be left to the kernel");
+    };
+    let (factor, levels) = buffers();
+    assert_eq!(asked.experiment.factors, [(factor, levels.to_vec())]);
+    assert_eq!(asked.experiment.workload.connections, 1);
+
+    // A change that refutes what limits one connection takes nothing from what the study says.
+    let predicted = [(Limiter::ReceiverWindow, GROWS)];
+    change(&mut run, buffers(), &predicted, [BEFORE, BEFORE]);
+    assert_eq!(only(&run.recording).verdict, Verdict::Refuted);
+    let all = linerate_analyze::analyze(&run.recording);
+    assert_eq!(all.trust, alone.trust);
+    assert_eq!(all.answer, alone.answer);
+    adds_a_chapter(&alone, &all, "prove-2");
 }
 
 #[test]
 fn the_change_that_is_made_raises_what_is_named() {
     let budget = Nanos::from_s(20);
     let run = measured_run();
-    let suspects = suspects(&run.recording).expect("it was measured");
+    let suspects = suspects(&Reduced::of(&run.recording)).expect("it was measured");
     let Next::Change(asked) = next(&Reduced::of(&run.recording), &suspects, budget) else {
         panic!("a buffer that was set can be left to the kernel");
     };

@@ -189,6 +189,7 @@ fn run(scenario: &Scenario) -> Ended {
             let audience = Audience {
                 watch: &mut |_| (),
                 judge: None,
+                prove: None,
             };
             let done = execute(request, &mut fleet, &mut recorder, &stop, audience);
             let kept = finish(recorder, &directory, done, disk, &mut ended);

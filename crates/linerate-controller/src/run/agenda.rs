@@ -10,6 +10,7 @@
 //!    Nor is a trial of a search repeated, which measures the level further itself.
 //! 4. Then each experiment that is open has one block more, if the whole block fits into the time; those with
 //!    the fewest blocks first.
+//! 5. When nothing is left, whoever proves what was measured is asked for more.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -40,6 +41,15 @@ pub(super) enum Fate<'a> {
     Passing(&'a Reason),
     /// It may not, and will not the next time.
     Lasting,
+}
+
+/// What is measured once nothing else is left to do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum More {
+    /// An experiment that the next plan has beyond this one, with its trials: those of the first block are due.
+    Experiment(Box<Experiment>, Vec<Trial>),
+    /// Another block of it, by its name.
+    Block(String),
 }
 
 /// What is to be done once more.
@@ -242,27 +252,25 @@ impl Agenda {
         }
     }
 
-    /// Makes the next plan of this one: each of `experiments` is open, the trials of its first block are due, and the others are
-    /// optional.
-    pub fn handle_experiments(
-        &mut self,
-        plan: &mut Plan,
-        experiments: Vec<(Experiment, Vec<Trial>)>,
-    ) {
-        for (experiment, trials) in experiments {
-            let last = trials.iter().map(|trial| trial.id.0).max().unwrap_or(0);
-            self.next_id = self.next_id.max(last + 1);
-            let first = trials.iter().map(|trial| trial.replicate).min();
-            let is_first = |trial: &Trial| Some(trial.replicate) == first;
-            let (due, further): (Vec<Trial>, Vec<Trial>) = trials.into_iter().partition(is_first);
-            plan.trials.extend(due.iter().cloned());
-            plan.optional.extend(further);
-            self.due.extend(due);
-            if let Some(open) = &mut self.open {
-                open.insert(experiment.name.clone());
+    /// Makes the next plan of this one: the next block of what is asked for is due, further ones are optional.
+    pub fn handle_more(&mut self, plan: &mut Plan, more: More) {
+        let name = match more {
+            More::Block(name) => name,
+            More::Experiment(experiment, trials) => {
+                let last = trials.iter().map(|trial| trial.id.0).max().unwrap_or(0);
+                self.next_id = self.next_id.max(last + 1);
+                plan.optional.extend(trials);
+                plan.experiments.push((*experiment).clone());
+                experiment.name
             }
-            plan.experiments.push(experiment);
-        }
+        };
+        let own = plan.optional.iter().filter(|it| it.experiment == name);
+        let next = own.map(|trial| trial.replicate).min();
+        let is_next = |it: &Trial| it.experiment == name && Some(it.replicate) == next;
+        let (due, optional): (Vec<_>, Vec<_>) = plan.optional.drain(..).partition(is_next);
+        plan.optional = optional;
+        plan.trials.extend(due.iter().cloned());
+        self.due.extend(due);
     }
 
     /// Returns the next trial, moved to the trials of `plan`, if there is one that is due or `fits`.
@@ -420,7 +428,9 @@ impl Agenda {
             let first = own.find(|trial| trial.experiment == *name)?;
             Some((first.replicate, name.clone()))
         };
-        let names = plan.experiments.iter().map(|experiment| &experiment.name);
+        // What proves goes on when that is asked for.
+        let experiments = plan.experiments.iter().filter(|own| !own.is_proof());
+        let names = experiments.map(|experiment| &experiment.name);
         let mut blocks: Vec<(u32, String)> = names
             .filter(|name| is_open(name))
             .filter_map(next)
@@ -518,7 +528,8 @@ fn is_of_step(one: &Trial, other: &Trial) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::experiment::{Cell, Timing};
+    use linerate_model::experiment::{Cell, Prediction, Timing};
+    use linerate_model::limiter::Limiter;
     use linerate_model::pairs::{Pairs, Pattern};
     use linerate_model::workload::{Direction, Workload};
 
@@ -849,38 +860,44 @@ mod tests {
     }
 
     #[test]
-    fn an_experiment_that_is_added_is_open_and_has_its_first_block_due() {
+    fn what_is_asked_for_when_nothing_is_left_goes_on_block_by_block() {
         let mut plan = plan();
+        plan.optional.clear();
         let mut agenda = Agenda::new(&plan, Repeats::None);
-        while agenda.poll(&mut plan, |_| false).is_some() {}
-        agenda.handle_open(&mut plan, Vec::new());
+        while agenda.poll(&mut plan, |_| true).is_some() {}
         let first = plan.trials[0].clone();
-        let trial = |id: u32, replicate: u32| Trial {
+        let trial = |(id, replicate): (u32, u32)| Trial {
             id: TrialId(id),
             experiment: "c".to_owned(),
             replicate,
             ..first.clone()
         };
-        let trials = vec![trial(20, 1), trial(21, 1), trial(22, 2)];
-        agenda.handle_experiments(&mut plan, vec![(experiment("c"), trials)]);
-        let next = |agenda: &mut Agenda, plan: &mut Plan| {
-            let trial = agenda.poll(plan, |_| true)?;
+        let trials = [(20, 1), (21, 1), (22, 2), (23, 3)].map(trial).to_vec();
+        let proof = Experiment {
+            predicted: vec![Prediction {
+                limiter: Limiter::PathRate,
+                effect: None,
+            }],
+            ..experiment("c")
+        };
+        let mut next = |more: Option<More>| {
+            if let Some(more) = more {
+                agenda.handle_more(&mut plan, more);
+            }
+            let trial = agenda.poll(&mut plan, |_| true)?;
             assert_eq!(plan.trial(trial.id), Some(&trial));
             Some(trial.id.0)
         };
-        assert_eq!(next(&mut agenda, &mut plan), Some(20));
-        assert_eq!(next(&mut agenda, &mut plan), Some(21));
-        agenda.handle_open(&mut plan, vec!["c".to_owned()]);
-        assert_eq!(next(&mut agenda, &mut plan), Some(22));
-        assert_eq!(next(&mut agenda, &mut plan), None);
-
-        let mut decided = Agenda::new(&plan, Repeats::None);
-        decided.due.clear();
-        decided.handle_open(&mut plan, Vec::new());
-        let trials = vec![trial(30, 1), trial(31, 2)];
-        decided.handle_experiments(&mut plan, vec![(experiment("d"), trials)]);
-        assert_eq!(next(&mut decided, &mut plan), Some(30));
-        decided.handle_open(&mut plan, Vec::new());
-        assert_eq!(next(&mut decided, &mut plan), None);
+        let block = || Some(More::Block("c".to_owned()));
+        assert_eq!(
+            next(Some(More::Experiment(Box::new(proof), trials))),
+            Some(20)
+        );
+        assert_eq!(next(None), Some(21));
+        assert_eq!(next(None), None);
+        assert_eq!(next(block()), Some(22));
+        assert_eq!(next(None), None);
+        assert_eq!(next(block()), Some(23));
+        assert_eq!(next(block()), None);
     }
 }

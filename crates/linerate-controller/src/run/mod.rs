@@ -29,7 +29,7 @@ mod trial;
 mod validity;
 mod warm_up;
 
-pub use agenda::Repeats;
+pub use agenda::{More, Repeats};
 pub use placement::Placing;
 pub use warm_up::WarmUp;
 
@@ -101,9 +101,6 @@ pub struct Judgement {
     pub spoilt: Vec<Spoilt>,
     /// What the next plan has beyond this one, with the trials of each stage.
     pub stages: Vec<(Stage, Vec<Trial>)>,
-    /// Experiments that the next plan has beyond this one, each with its trials: those of the first block are due, further
-    /// blocks while the experiment is open.
-    pub experiments: Vec<(Experiment, Vec<Trial>)>,
 }
 
 /// Who is asked and told while a run goes on.
@@ -113,7 +110,13 @@ pub struct Audience<'a> {
     /// Is asked what is open after each round, and heard from the first look on; without it, every trial of the
     /// plan is done and no further one. Of each trial it is shown the samples once.
     pub judge: Option<&'a mut dyn FnMut(&Recording) -> Judgement>,
+    /// Is asked what else is measured once nothing is left to do, with the time that is left where any was given; of each trial
+    /// it is shown the samples that nobody was shown before.
+    pub prove: Option<&'a mut Prove<'a>>,
 }
+
+/// Says what else is measured, from what was and in the time that is left.
+pub type Prove<'a> = dyn FnMut(&Recording, Option<Nanos>) -> Option<More> + 'a;
 
 /// Why a run could not be recorded. What was measured before is in the bundle.
 #[derive(Debug, thiserror::Error)]
@@ -200,7 +203,8 @@ pub fn execute(
         trial_began_ns: None,
         losses: 0,
         losses_of: BTreeMap::new(),
-        so_far: (audience.judge.as_ref()).map(|_| Recording::empty(request.document(fleet))),
+        so_far: (audience.judge.is_some() || audience.prove.is_some())
+            .then(|| Recording::empty(request.document(fleet))),
         silence: Silence::default(),
         fleet,
         recorder,
@@ -307,7 +311,13 @@ impl Execution<'_, '_> {
         let planned = size(&self.document.plan);
         self.leave_out_late_blocks();
         let fits = self.fits(Nanos(0));
-        let next = self.agenda.poll(&mut self.document.plan, fits);
+        let mut next = self.agenda.poll(&mut self.document.plan, &fits);
+        if next.is_none()
+            && let Some(more) = self.ask_for_more()
+        {
+            self.agenda.handle_more(&mut self.document.plan, more);
+            next = self.agenda.poll(&mut self.document.plan, fits);
+        }
         if size(&self.document.plan) != planned {
             self.tell_plan()?;
         }
@@ -327,11 +337,16 @@ impl Execution<'_, '_> {
 
     /// Returns what says whether trials fit into the time that is left, and `slack` beyond it.
     fn fits(&self, slack: Nanos) -> impl Fn(&[Trial]) -> bool + use<> {
-        let took_ns = self.fleet.clock.now_ns() - self.context.began_ns;
-        let time = self.context.request.time;
-        let left = time.map(|time| Nanos((time.0 + slack.0).saturating_sub(took_ns)));
+        let left = self.left(slack);
         let beyond = self.pace.beyond();
         move |trials| fit(trials, beyond, left)
+    }
+
+    /// Returns the time that is left, and `slack` beyond it, where any was given.
+    fn left(&self, slack: Nanos) -> Option<Nanos> {
+        let took_ns = self.fleet.clock.now_ns() - self.context.began_ns;
+        let time = self.context.request.time?;
+        Some(Nanos((time.0 + slack.0).saturating_sub(took_ns)))
     }
 
     fn tell_plan(&mut self) -> Result<(), WriteError> {
@@ -431,6 +446,15 @@ impl Execution<'_, '_> {
         let lost = record.validity.reason().and_then(Reason::lost_host);
         self.losses = if lost.is_some() { self.losses + 1 } else { 0 };
         let trials = self.document.plan.trials.len();
+        if self.is_proof(trial) && !self.context.stop.load(Ordering::Relaxed) {
+            // What was measured is whole without it.
+            let is_gone = lost.is_some() || cut_short.is_some();
+            return Ok(if is_gone {
+                ControlFlow::Break(None)
+            } else {
+                ControlFlow::Continue(())
+            });
+        }
         if cut_short.is_some() {
             return Ok(ControlFlow::Break(cut_short));
         }
@@ -574,6 +598,9 @@ impl Execution<'_, '_> {
 
     /// Asks what is open and what is spoilt, where a round has ended.
     fn ask_judge(&mut self, trial: &Trial) -> Result<(), RunError> {
+        if self.is_proof(trial) {
+            return Ok(());
+        }
         let (Some(judge), Some(so_far)) = (self.audience.judge.as_mut(), &mut self.so_far) else {
             return Ok(());
         };
@@ -587,7 +614,6 @@ impl Execution<'_, '_> {
             open,
             spoilt,
             stages,
-            experiments,
         } = judge(so_far);
         so_far.samples = Samples::default();
         if !ends_round || trial.replicate < self.context.request.first_look {
@@ -598,9 +624,24 @@ impl Execution<'_, '_> {
         let fits = self.fits(Nanos(0));
         self.agenda
             .handle_stages(&mut self.document.plan, stages, fits);
-        self.agenda
-            .handle_experiments(&mut self.document.plan, experiments);
         Ok(self.tell_plan()?)
+    }
+
+    /// Whether a trial is of a change that proves what limits what was measured.
+    fn is_proof(&self, trial: &Trial) -> bool {
+        let own = self.document.plan.experiment(&trial.experiment);
+        own.is_some_and(Experiment::is_proof)
+    }
+
+    /// Asks what is measured once nothing is left to do.
+    fn ask_for_more(&mut self) -> Option<More> {
+        let left = self.left(Nanos(0));
+        let (prove, so_far) = self.audience.prove.as_mut().zip(self.so_far.as_mut())?;
+        self.document.hosts = self.fleet.records();
+        so_far.document = self.document.clone();
+        let more = prove(so_far, left);
+        so_far.samples = Samples::default();
+        more
     }
 }
 

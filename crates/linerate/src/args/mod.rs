@@ -91,7 +91,7 @@ pub enum Command {
     Capacity(CapacityArgs),
     /// Measure between many hosts: all to one, pairs, permutations, each with each
     Fleet(FleetCommandArgs),
-    /// Say what holds a number: of a stored run, of captures, or of a service that is not ours
+    /// Say what holds a number: of a stream to a host, a stored run, captures, or a service that is not ours
     Explain(ExplainArgs),
     /// Explain TCP from captures: pcap, pcapng
     Trace(TraceArgs),

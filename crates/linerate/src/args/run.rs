@@ -484,6 +484,9 @@ pub struct OutputArgs {
     /// Write an evidence bundle with its report to this directory
     #[arg(short, long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Whether its story is shown, as `linerate explain` does.
+    #[arg(skip)]
+    pub story: bool,
 }
 
 /// What is a plan of many measurements.

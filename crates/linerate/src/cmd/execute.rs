@@ -1,16 +1,19 @@
 //! Executing a plan on a gathered fleet: driving it, keeping what it left, showing what follows.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::anyhow;
 use linerate_analyze::groups::{Known, Reduced};
 use linerate_controller::{Audience, Fleet, Judgement, Recorder, RunRequest, execute};
+use linerate_model::Nanos;
 use linerate_model::analysis::Analysis;
 use linerate_model::experiment::Level;
 use linerate_model::finding::TrustLevel;
 use linerate_model::run::{Recording, RunDocument, TrialEvidence};
 
+use super::prove::Prover;
 use crate::bundle::{self, Moment};
 use crate::exit::{CmdResult, Failure};
 use crate::gate::Gate;
@@ -18,18 +21,25 @@ use crate::shell::quoted_path;
 use crate::term;
 
 /// Executes what `request` asks for, writes bundle and report, prints the summary.
+///
+/// In time that the plan leaves, and within `prove`, what one connection carries is changed to prove what limits it.
 pub fn run(
     request: &RunRequest,
     fleet: Fleet,
     directory: &Path,
-    gate: &Gate,
+    (gate, prove): (&Gate, Option<Nanos>),
     stop: &AtomicBool,
 ) -> CmdResult {
     let mut progress = term::progress::PlanProgress::new(&request.plan);
-    let mut known = Known::default();
+    let known = RefCell::new(Known::default());
+    let mut prover = prove.map(Prover::new);
+    let mut prove = prover.as_mut().map(|prover| {
+        |recording: &Recording, left| prover.more(recording, left, &mut known.borrow_mut())
+    });
     let audience = Audience {
         watch: &mut |event| progress.take(event),
-        judge: Some(&mut |recording| judge(recording, &mut known)),
+        judge: Some(&mut |recording| judge(recording, &mut known.borrow_mut())),
+        prove: prove.as_mut().map(|prove| prove as _),
     };
     let driven = drive(request, fleet, Some(directory), stop, audience);
     progress.clear();
@@ -45,7 +55,7 @@ pub fn run(
     report(directory, &reduced, &analysis)?;
     let trust = analysis.trust.map_or(TrustLevel::Good, |trust| trust.level);
     let exit = bundle::exit_of(&recording, trust, interrupted);
-    let verdicts = gate.judge(&recording);
+    let verdicts = gate.judge(&linerate_analyze::proof::measured(&recording));
     for line in verdicts.lines() {
         term::text(&line);
     }
@@ -74,6 +84,9 @@ pub fn show(recording: &Recording, analysis: &Analysis, file: &Path) {
         lines
             .iter()
             .for_each(|line| term::text(&format!("  {line}")));
+    }
+    for proof in term::single::proofs(recording).all {
+        term::text(&format!("one connection, {}", proof.line()));
     }
 }
 
@@ -185,6 +198,5 @@ fn judge(recording: &Recording, known: &mut Known) -> Judgement {
         open: open.into_iter().chain(searching).collect(),
         spoilt: linerate_analyze::spoilt(&reduced),
         stages: next.iter().filter_map(stage).collect(),
-        experiments: Vec::new(),
     }
 }

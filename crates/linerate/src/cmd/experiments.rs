@@ -112,7 +112,10 @@ pub fn measure(asked: &Experiments, specs: Vec<HostSpec>, refused: &Refused) -> 
         in_step: asked.in_step,
         first_look: FIRST_LOOK,
     };
-    execute::run(&request, fleet, &directory, &asked.gate, &stop)
+    // A first look is to be short; what has no budget has no time to spare.
+    let prove = (asked.study && !asked.quick && budget.is_some()).then_some(meant::PROVE);
+    let gate = (&asked.gate, prove);
+    execute::run(&request, fleet, &directory, gate, &stop)
 }
 
 /// Plans the experiments for hosts of a lab that is not made, and shows the plan.

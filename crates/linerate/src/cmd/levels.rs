@@ -37,6 +37,7 @@ pub fn measure(asked: &Measurement, fleet: Fleet, stop: &AtomicBool) -> CmdResul
     let mut refused = None;
     let audience = Audience {
         judge: Some(&mut judge),
+        prove: None,
         watch: &mut |event: &RunEvent<'_>| {
             progress.take(event);
             // What a host refuses of a level, it refuses in every block.

@@ -25,6 +25,7 @@ pub(super) fn measure(
     let is_text = asked.output.form == Form::Text;
     let audience = Audience {
         judge: None,
+        prove: None,
         watch: &mut |event| match event {
             RunEvent::RunBegan(document) if is_text => loaded::heading(document),
             RunEvent::HostLost { host, wait } => term::note(&term::lost(host, *wait)),

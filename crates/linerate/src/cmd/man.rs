@@ -31,6 +31,7 @@ linerate-report: Render a bundle again: linerate report run.bundle --format html
 linerate-compare: Hold a run against an earlier one: linerate compare before.bundle after.bundle
 linerate-capacity: CPUs that 25 Gbit/s ask for: linerate capacity study.bundle --target 25G
 linerate-explain: What holds a web server's connections: linerate explain --port 443 --for 30s
+linerate-explain: What limits a stream to a host, and what proves it: linerate explain HOST
 linerate-explain: What held a stored run: linerate explain run.bundle
 linerate-fleet: Each host with each other, and which pairs are slow: linerate fleet run
 linerate-fleet-check: Whether all hosts can take part: linerate fleet check --fleet racks.toml

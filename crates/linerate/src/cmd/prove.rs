@@ -1,8 +1,8 @@
-//! What `linerate run --prove` changes after its measurement.
+//! What is changed after a measurement or a study to prove what limits it.
 
 use linerate_analyze::groups::{Known, Reduced};
 use linerate_analyze::prove::{Next, Suspects, Why, next, suspects};
-use linerate_controller::{Judgement, RunEvent};
+use linerate_controller::{More, RunEvent};
 use linerate_model::Nanos;
 use linerate_model::plan::Trial;
 use linerate_model::run::Recording;
@@ -12,7 +12,6 @@ use crate::term;
 /// Says what is changed next.
 pub(super) struct Prover {
     budget: Nanos,
-    known: Known,
     /// What may limit the measurement, once it is over.
     suspects: Option<Suspects>,
     /// Why nothing more is changed, once that is so.
@@ -24,7 +23,6 @@ impl Prover {
     pub(super) fn new(budget: Nanos) -> Self {
         Self {
             budget,
-            known: Known::default(),
             suspects: None,
             why: None,
         }
@@ -40,37 +38,30 @@ impl Prover {
         })
     }
 
-    /// Returns what the run does next.
-    pub(super) fn judge(&mut self, recording: &Recording) -> Judgement {
-        // Of the measurement samples are shown once.
+    /// Returns what the run does next, in the time that is `left`; of trials that are `known` the recording needs no samples.
+    pub(super) fn more(
+        &mut self,
+        recording: &Recording,
+        left: Option<Nanos>,
+        known: &mut Known,
+    ) -> Option<More> {
+        let reduced = Reduced::with(recording, known);
         if self.suspects.is_none() {
-            self.suspects = suspects(recording);
+            self.suspects = suspects(&reduced);
+            self.budget = left.map_or(self.budget, |left| self.budget.min(left));
         }
-        let reduced = Reduced::with(recording, &mut self.known);
-        let Some(suspects) = &self.suspects else {
-            return Judgement::default();
-        };
-        match next(&reduced, suspects, self.budget) {
+        match next(&reduced, self.suspects.as_ref()?, self.budget) {
             Next::Nothing(why) => {
                 self.why = Some(why);
-                Judgement::default()
+                None
             }
-            Next::Block(experiment) => Judgement {
-                open: vec![experiment],
-                ..Judgement::default()
-            },
+            Next::Block(experiment) => Some(More::Block(experiment)),
             Next::Change(asked) => {
                 let plan = &recording.document.plan;
                 let trials =
                     linerate_plan::proof(plan, &asked.experiment, &asked.changed, asked.blocks);
-                Judgement {
-                    // A change that makes no workload is none.
-                    experiments: trials
-                        .into_iter()
-                        .map(|trials| (asked.experiment.clone(), trials))
-                        .collect(),
-                    ..Judgement::default()
-                }
+                // A change that makes no workload is none.
+                Some(More::Experiment(Box::new(asked.experiment), trials.ok()?))
             }
         }
     }

@@ -163,6 +163,7 @@ fn replay(args: &ReportArgs, form: ReplayForm) -> CmdResult {
     };
     let why = failed.as_ref().map(ToString::to_string);
     reader.conclude(&Conclusion {
+        whole: &whole,
         recording: &recording,
         single: &result,
         beside: &beside,

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::anyhow;
 use linerate_agent::foreign::iperf3_peer::Iperf3Peer;
-use linerate_analyze::groups::Reduced;
+use linerate_analyze::groups::{Known, Reduced};
 use linerate_analyze::precision::Precision;
 use linerate_analyze::single::Single;
 use linerate_controller::{Audience, Fleet, Judgement, RunEvent};
@@ -28,6 +28,7 @@ use crate::bundle;
 use crate::exit::{CmdResult, Exit, Failure, OF_INTERRUPTED, OF_REFUSED};
 use crate::gate::Verdicts;
 use crate::meant::{self, Measurement};
+use crate::term::explained::Story;
 use crate::term::single::{self, Conclusion, Form, Reader};
 use crate::workload::not_possible;
 use crate::{hosts, interrupt, peer, term};
@@ -88,6 +89,9 @@ fn measure(mut asked: Measurement, concluded: &mut bool) -> CmdResult {
         return super::loaded::measure(&asked, fleet, &stop, concluded);
     }
     let mut reader = single::reader(asked.output, asked.runs.clone());
+    if asked.is_story {
+        reader = Box::new(Story(reader));
+    }
     let followed = follow(&asked, fleet, &stop, &mut *reader)?;
     *concluded = true;
     conclude(&asked, followed, &stop, &mut *reader, foreign.as_ref())
@@ -196,16 +200,15 @@ fn follow(
         .precision
         .map(|wanted| move |recording: &Recording| judge_precision(recording, wanted));
     let mut prover = asked.prove.map(Prover::new);
+    let mut known = Known::default();
     let mut prove = prover
         .as_mut()
-        .map(|prover| |recording: &Recording| prover.judge(recording));
+        .map(|prover| |recording: &Recording, left| prover.more(recording, left, &mut known));
     let mut aside = Aside::default();
     let mut failed = None;
     let audience = Audience {
-        judge: match &mut prove {
-            Some(prove) => Some(prove as _),
-            None => narrow.as_mut().map(|judge| judge as _),
-        },
+        judge: narrow.as_mut().map(|judge| judge as _),
+        prove: prove.as_mut().map(|prove| prove as _),
         watch: &mut |event| {
             if aside.takes(event) {
                 return;
@@ -294,11 +297,13 @@ fn conclude(
     };
     // The lines of the result say why they are not valid, and what to do.
     let is_told = asked.output.form == Form::Text
+        && !asked.is_story
         && !asked.output.iperf3
         && kept.is_some() == asked.directory.is_some()
         && single.trials.iter().all(|trial| trial.invalid.is_some())
         && !is_empty(&single);
     reader.conclude(&Conclusion {
+        whole,
         recording,
         single: &single,
         beside: &beside,

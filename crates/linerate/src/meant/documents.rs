@@ -15,7 +15,8 @@ pub fn printed(command: &Command) -> Form {
         Command::Plan(args) => json(args.json),
         Command::Compare(args) => json(args.json),
         Command::Capacity(args) => json(args.json),
-        Command::Explain(args) => json(args.json),
+        // A stream is told of as `linerate run` does.
+        Command::Explain(args) => json(args.json && args.host().is_none()),
         Command::Trace(args) => json(args.wanted() == TraceFormat::Json && args.out.is_none()),
         Command::Lab(args) => json(matches!(args.command, LabCommand::List { json: true })),
         Command::Report(args) => match args.replay {

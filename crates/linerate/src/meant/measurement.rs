@@ -87,6 +87,8 @@ pub struct Measurement {
     pub inventories: Inventories,
     /// How it is shown.
     pub output: Output,
+    /// Whether people are shown what limits it and why, in the place of its lines.
+    pub is_story: bool,
     /// Directory of the bundle, where one is kept.
     pub directory: Option<PathBuf>,
     /// Whether it is a probe alone and beside bulk.
@@ -255,6 +257,7 @@ pub fn measurement(args: &RunArgs) -> CmdResult<Measurement> {
         blockcount: args.rate.blockcount,
         hosts,
         inventories: inventories(args),
+        is_story: args.output.story && output.form == Form::Text,
         output,
         directory: args.output.out.clone(),
         is_loaded: probe.is_some(),

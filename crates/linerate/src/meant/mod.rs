@@ -18,6 +18,8 @@ use crate::shell::quoted;
 mod documents;
 /// The study, or the experiments of a file.
 mod experiments;
+/// `linerate explain` of a host.
+mod explained;
 /// What a result is held against.
 mod gate;
 /// Groups beside what the flags ask for.
@@ -31,10 +33,12 @@ mod prove;
 
 pub use documents::{asked, printed, replayed};
 pub use experiments::{Experiments, experiment, of_fleet, searched, study};
+pub use explained::explained;
 pub use lab::{LAB_CLIENTS, LabAsked, Links};
 pub use measurement::{
     Measurement, check_iperf3_document, check_iperf3_server, form, interval, measurement,
 };
+pub use prove::PROVE;
 
 /// Returns the hosts that `server` and the flags name.
 pub fn hosts(server: Option<&str>, fleet: &FleetArgs, peer: Option<&PeerArgs>) -> HostsAsked {

@@ -10,6 +10,9 @@ use crate::exit::{CmdResult, Failure};
 const SECONDS_MIN: f64 = 4.0;
 const SECONDS_MAX: f64 = 600.0;
 
+/// How long changes may take where nobody says.
+pub const PROVE: Nanos = Nanos::from_s(20);
+
 /// Returns the time that changes may take after the measurement, where they are asked for, or refuses what is no single
 /// measurement between agents; where the server is none, `foreign` is what to do about that.
 pub(super) fn prove(args: &RunArgs, foreign: Option<&str>) -> CmdResult<Option<Nanos>> {

@@ -1,13 +1,16 @@
 //! What holds a number, for people: of a stored run, and of a service that was watched.
 
 use linerate_analyze::clocks::{Clock, Clocks};
+use linerate_analyze::groups::Reduced;
 use linerate_analyze::watch::service::{Explained, ExplainedFlow};
+use linerate_controller::RunEvent;
 use linerate_model::analysis::Analysis;
 use linerate_model::finding::Finding;
 use linerate_model::number;
 use linerate_model::unit::Unit;
 use linerate_trace::chapter::FINDINGS_TITLE;
 
+use super::single::{Conclusion, Reader};
 use super::{Look, labelled, labelled_as, line, listed, paragraph, styled};
 
 /// Pieces of evidence that are shown of a finding.
@@ -15,7 +18,21 @@ const EVIDENCE_SHOWN: usize = 4;
 /// Share of the time that is worth a word.
 const SHARE_MIN: f64 = 0.005;
 
-/// Tells the story of a stored run.
+/// Shows a measurement: what is going to be measured, and in the end its story.
+pub struct Story(pub Box<dyn Reader>);
+
+impl Reader for Story {
+    fn take(&mut self, event: &RunEvent<'_>) {
+        self.0.take(event);
+    }
+
+    fn conclude(&mut self, conclusion: &Conclusion<'_>) {
+        let reduced = Reduced::of(conclusion.whole);
+        story(&linerate_analyze::analyze_reduced(&reduced, false));
+    }
+}
+
+/// Tells the story of a run.
 pub fn story(analysis: &Analysis) {
     paragraph(&styled(&analysis.title, Look::Strong));
     paragraph(&analysis.answer.verdict);
@@ -40,7 +57,10 @@ pub fn story(analysis: &Analysis) {
             continue;
         };
         line("");
-        paragraph(&styled(&chapter.title, Look::Strong));
+        // What a change did begins with the change.
+        if !answer.starts_with(&chapter.title) {
+            paragraph(&styled(&chapter.title, Look::Strong));
+        }
         paragraph(answer);
         let shown = chapter
             .tables

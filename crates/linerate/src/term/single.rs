@@ -129,7 +129,9 @@ pub trait Reader {
 
 /// What a measurement came to.
 pub struct Conclusion<'a> {
-    /// What was recorded.
+    /// What was recorded, with what was changed after the measurement.
+    pub whole: &'a Recording,
+    /// The measurement alone.
     pub recording: &'a Recording,
     /// Its result.
     pub single: &'a Single<'a>,

@@ -95,7 +95,12 @@ fn what_cannot_be_explained_is_refused() {
     assert_eq!(said.code, 1, "{said:?}");
     for words in [
         &["explain"][..],
-        &["explain", "no-such-file"],
+        &["explain", "no-such-file.bundle"],
+        &["explain", "./no-such-file"],
+        &["explain", "no-such-file.pcap", "--prove", "5"],
+        &["explain", "localhost", "--prove", "1"],
+        &["explain", "localhost", "--for", "2h"],
+        &["explain", "--port", &port, "--prove", "5"],
         &["explain", "--port", &port, "--pid", "1"],
         &["explain", "--port", &port, "--for", "10ms"],
         &["explain", "no-such-file", "--with", "localhost"],
@@ -103,6 +108,10 @@ fn what_cannot_be_explained_is_refused() {
         let said = linerate(words).run();
         assert_eq!(said.code, 2, "{words:?}: {said:?}");
     }
+    // What is no path may be a host.
+    let said = linerate(&["explain", "no-such-host.invalid", "-J"]).run();
+    assert_eq!(said.code, 1, "{said:?}");
+    assert_eq!(json(&said.out)["schema"], "linerate.run");
 }
 
 #[test]
