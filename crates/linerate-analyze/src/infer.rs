@@ -437,7 +437,7 @@ mod tests {
     fn less_evidence_makes_no_other_name() {
         let mut draw = Draw::new(1);
         let (mut named, mut kept) = (0, 0);
-        for _ in 0..400 {
+        for _ in 0..1000 {
             let weights = weights(&mut draw);
             let mut trials = [0; 2].map(|_| evidence(&mut draw));
             trials[1].traffic = trials[0].traffic;

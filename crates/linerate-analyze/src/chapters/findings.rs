@@ -27,7 +27,7 @@ pub(super) const CHAPTER: StudyChapter = StudyChapter {
 fn chapter(dataset: &Dataset<'_>, told: &Told<'_>) -> Chapter {
     let findings = &told.findings;
     let mut method =
-        "Each valid cell is checked against the limiters in order of precedence; cost is the CPU \
+        "What limits each valid cell follows from what was counted of it; cost is the CPU \
                       time of linerate's own threads and of the kernel's work for them, over throughput, in the \
                       best cell of each stream experiment."
             .to_owned();

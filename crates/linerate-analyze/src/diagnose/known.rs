@@ -217,7 +217,7 @@ const CAUTIONS: &[Known] = &[
     },
 ];
 
-/// Returns the findings that name a limiter, in order of precedence.
+/// Returns the findings that name a limiter.
 pub fn known_limiters() -> Vec<(Limiter, Known)> {
     let known = |limiter: Limiter| {
         let known = Known {

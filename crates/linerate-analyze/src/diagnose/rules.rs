@@ -1,7 +1,7 @@
-//! The list of all rules that find a limiter, in order of precedence.
+//! The list of all rules: patterns of several numbers, which are facts, and what is told of what they show.
 //!
-//! Several rules may hold for one cell; the first of [`RULES`] that holds is the limiter, for it is the
-//! one whose removal would help:
+//! Several may be seen in one cell; the first of [`RULES`] that is seen explains what the later ones are seen by, so that these
+//! tell nothing then:
 //!
 //! 1. nothing arrives: then there is no number to explain;
 //! 2. a full link of known rate, because nothing behind it can raise the number, and a path that passes a rate of
@@ -30,7 +30,7 @@ use crate::dataset::{CellOutcomes, Dataset};
 use crate::evidence::{Reading, lacks};
 use crate::reduce::Outcome;
 
-/// The rules in order of precedence.
+/// The rules by the names of their patterns, each before those that it explains.
 pub(super) const RULES: &[(&str, Rule)] = &[
     ("nothing-comes", nothing_arrives::RULE),
     ("link-is-full", link_rate::RULE),
@@ -57,7 +57,7 @@ pub(super) const RULES: &[(&str, Rule)] = &[
     ("trip-holds", round_trip::RULE),
 ];
 
-/// Returns the limiters that can be found, in order of precedence, each where it is first asked for.
+/// Returns the limiters that can be found, each where it is first asked for.
 pub fn limiters() -> Vec<Limiter> {
     let mut limiters = Vec::new();
     for (_, rule) in RULES {

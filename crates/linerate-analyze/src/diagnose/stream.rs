@@ -2,7 +2,7 @@
 //!
 //! Congestion window ÷ round trip, window ÷ round trip and what is in flight ÷ round trip equal the
 //! throughput whatever the bottleneck is (Little's law), so none of them is used. Each trial is
-//! judged by itself; of the causes the first that fits is its own:
+//! judged by itself; of these patterns the first that is seen explains the others:
 //!
 //! 1. *reader*: the sender waits for the window, and more than half of the receiver's buffer is
 //!    payload that the program there has not read; or the window is closed for most of the time;
@@ -26,10 +26,9 @@
 //! 9. *congestion window* without loss: full, the round trip near its shortest.
 //!
 //! The kernel's clocks share the time out: idle, waiting for the window, waiting for the send buffer,
-//! and the rest. The time at a closed window belongs to rule 1, that at another to rules 1, 2 or 5, that at
-//! the buffer to 3 or 5, the rest
-//! to the cause of the trial, idle time to rule 6; what has no cause is unknown. More than a fifth of that,
-//! or no cause that is the largest in most trials, and nothing is said.
+//! and the rest. The time at a closed window belongs to 1, that at another to 1, 2 or 5, that at
+//! the buffer to 3 or 5, the rest to what fits the trial, idle time to 6; what nothing fits is unknown. A pattern is seen
+//! where it has the largest share, and no more than a fifth is unknown.
 
 use std::collections::BTreeSet;
 

@@ -293,8 +293,7 @@ fn findings_page() -> String {
          Generated from\n`crates/linerate-analyze/src/diagnose/known.rs`, \
          `crates/linerate-model/src/limiter.rs` and `crates/linerate/tests/documents/flags.rs`.\n\n\
          ## What limits a number\n\n\
-         One at the most for each cell, in order of precedence. The whole rule, how to \
-         confirm it\nwithout linerate and what not to be fooled by: [what limits a \
+         One at the most for each cell. The whole rule, how to confirm it\nwithout linerate and what not to be fooled by: [what limits a \
          number](../guide/limiters/README.md).\n\n\
          | id | limiter | needs | what to do, measured by |\n|---|---|---|---|\n",
     );
