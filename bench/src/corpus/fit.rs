@@ -10,7 +10,8 @@ use std::fmt::Write as _;
 
 use linerate_analyze::causes::{self, CAUSES};
 use linerate_analyze::evidence::{FACTS, Source};
-use linerate_analyze::infer::{Evidence, Inference, Weights, candidates, evidence_of, rivals};
+use linerate_analyze::evidence_of;
+use linerate_analyze::infer::{Evidence, Inference, Weights, candidates, rivals};
 use linerate_model::limiter::Limiter;
 use linerate_model::metric::Metric;
 use linerate_model::run::Recording;

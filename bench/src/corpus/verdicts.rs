@@ -12,7 +12,8 @@ use std::thread;
 
 use anyhow::{Context, bail};
 use linerate_analyze::evidence::{FACTS, Reading};
-use linerate_analyze::infer::{Evidence, evidence_of};
+use linerate_analyze::evidence_of;
+use linerate_analyze::infer::Evidence;
 use linerate_truth::corpus::{self, Half, Recorded};
 
 /// What is said of one recording.

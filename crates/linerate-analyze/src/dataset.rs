@@ -19,12 +19,11 @@ use linerate_model::workload::{Direction, Workload};
 use crate::compare::interval::{median_or_range, quantile_interval, student_t_interval};
 use crate::compare::noise::Noise;
 use crate::diagnose::verdict::Verdict;
-use crate::evidence;
 use crate::precision::of_runs;
 use crate::proof::Proofs;
 use crate::reduce::{
-    Floors, HALVES_SHARE_MAX, Outcome, Together, Values, by_trial, describe, name, one_way,
-    outcomes, outcomes_one_way, pooled_latency,
+    Floors, HALVES_SHARE_MAX, Outcome, Together, Values, by_trial, describe, name, note_unread,
+    one_way, outcomes, outcomes_one_way, pooled_latency,
 };
 use crate::verdicts::{self, Verdicts};
 use crate::wire_use::Path;
@@ -577,14 +576,14 @@ impl<'a> CellOutcomes<'a> {
             estimate
         });
         if estimate.is_none() {
-            self.lacking(response);
+            self.note_unread(response);
         }
         estimate
     }
 
-    fn lacking(&self, response: &str) {
+    fn note_unread(&self, response: &str) {
         if let Some(outcome) = self.valid.first() {
-            evidence::lacking(outcome, response);
+            note_unread(outcome, response);
         }
     }
 
@@ -661,7 +660,7 @@ impl<'a> CellOutcomes<'a> {
         let values = self.valid.iter().map(|outcome| outcome.value(response));
         let sum = (!self.valid.is_empty()).then(|| values.sum::<Option<f64>>())?;
         if sum.is_none() {
-            self.lacking(response);
+            self.note_unread(response);
         }
         sum
     }

@@ -13,10 +13,8 @@
 use std::sync::OnceLock;
 
 use linerate_model::limiter::Limiter;
-use linerate_model::run::Recording;
 
 use crate::causes::{CAUSES, Cause, Traffic};
-use crate::dataset::{CellOutcomes, Dataset};
 use crate::evidence::{self, FACTS, Reading, Source};
 
 /// By how much the named cause leads the next that would be told in another way: with less, more than one in fifty names of
@@ -87,7 +85,8 @@ impl Weights {
         text
     }
 
-    fn fitted() -> &'static Self {
+    /// Returns those that the program has.
+    pub fn fitted() -> &'static Self {
         static FITTED: OnceLock<Weights> = OnceLock::new();
         FITTED.get_or_init(|| Self::parse(include_str!("causes/weights.tsv")))
     }
@@ -126,7 +125,8 @@ impl Inference {
         Self::among(candidates(trials), trials, weights, lead_min)
     }
 
-    fn among(
+    /// Returns the same where it is known to be one of `candidates`.
+    pub fn among(
         candidates: Vec<usize>,
         trials: &[Evidence],
         weights: &Weights,
@@ -219,35 +219,6 @@ impl Inference {
         }
         limiters
     }
-
-    /// Returns what follows from the facts of a cell, as far as they are read of its trials that may be averaged.
-    pub(crate) fn of_cell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Self {
-        Self::of(&Evidence::of_trials(dataset, cell), Weights::fitted())
-    }
-
-    /// Returns the same where it is known to be one of some limiters, and what `moot` facts are read from is not there.
-    pub(crate) fn of_cell_among(
-        dataset: &Dataset<'_>,
-        cell: &CellOutcomes<'_>,
-        limiters: &[Limiter],
-        moot: &[Source],
-    ) -> Self {
-        let mut trials = Evidence::of_trials(dataset, cell);
-        let readings = trials
-            .iter_mut()
-            .flat_map(|trial| trial.readings.iter_mut().zip(FACTS));
-        for (reading, _) in readings.filter(|(_, fact)| moot.contains(&fact.source)) {
-            *reading = Reading::Moot;
-        }
-        let mut may_be = candidates(&trials);
-        let is_one = |cause: &usize| {
-            CAUSES[*cause]
-                .limiter
-                .is_some_and(|limiter| limiters.contains(&limiter))
-        };
-        may_be.retain(is_one);
-        Self::among(may_be, &trials, Weights::fitted(), LEAD_MIN)
-    }
 }
 
 fn rival(first: usize, ranked: &[(usize, f64)]) -> Option<usize> {
@@ -277,13 +248,8 @@ fn because(trials: &[Evidence], ranked: &[(usize, f64)], weights: &Weights) -> V
 }
 
 impl Evidence {
-    fn of_trials(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Vec<Self> {
-        let mut trials = Vec::new();
-        evidence::for_each_view(dataset, cell, |view| trials.push(Self::of(view)));
-        trials
-    }
-
-    fn of(view: &evidence::View<'_>) -> Self {
+    /// Returns the facts of what was done in one trial.
+    pub fn of(view: &evidence::View<'_>) -> Self {
         Self {
             traffic: Traffic::of(view.workload),
             readings: FACTS.iter().map(|fact| fact.read(view)).collect(),
@@ -387,17 +353,6 @@ fn lead(trial: &Evidence, cause: usize, other: Option<usize>, weights: &Weights)
             }
         })
         .sum()
-}
-
-/// Returns the facts of the trials of each cell of a recording.
-pub fn evidence_of(recording: &Recording) -> Vec<Vec<Evidence>> {
-    let dataset = Dataset::new(recording);
-    let cells = dataset.cells.iter().map(|cell| {
-        let failed = cell.of_invalid();
-        let cell = failed.as_ref().unwrap_or(cell);
-        Evidence::of_trials(&dataset, cell)
-    });
-    cells.collect()
 }
 
 #[cfg(test)]

@@ -15,6 +15,9 @@
 /// Makes recordings: every counter follows from a [`recording::Truth`].
 pub mod recording;
 
+/// What really happened in a trial.
+mod truth;
+
 /// Recordings of which all is read.
 mod whole;
 

@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 
 use linerate_model::HostName;
 use linerate_model::metric::Metric;
-use linerate_model::sample::{QdiscId, Subject};
+use linerate_model::sample::{End, QdiscId, Subject};
 use linerate_model::workload::{Part, Workload};
 
-use super::recording::{MSS, Truth};
+use super::truth::{MSS, Truth};
 
 /// Numbers by host, subject and metric.
 pub(crate) type Known<T> = BTreeMap<(HostName, Subject, Metric), T>;
@@ -56,16 +56,8 @@ pub(crate) fn complete(
     for flow in workload.flows() {
         let client = HostName::from(format!("client{}", flow.from));
         let ends = [
-            (
-                client,
-                linerate_model::sample::End::Client,
-                flow.client_part,
-            ),
-            (
-                "server".into(),
-                linerate_model::sample::End::Server,
-                flow.client_part.opposite(),
-            ),
+            (client, End::Client, flow.client_part),
+            ("server".into(), End::Server, flow.client_part.opposite()),
         ];
         for (host, end, part) in ends {
             let subject = Subject::Flow(flow.flow, end);

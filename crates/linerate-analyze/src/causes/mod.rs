@@ -152,11 +152,11 @@ causes! {
     "offloads" Some(Limiter::Cpu), [Stream Exchange Datagrams]
         shown by ["worker-runs" "worker-wants" "cpus-full" "worker-cpus-full" "worker-cpu-full" "interrupts-much"] excluded by ["reaches-asked"];
     "pinned" Some(Limiter::Cpu), [Stream Exchange Datagrams]
-        shown by ["worker-waits" "worker-cpus-full" "cpus-are-full" "waits-beside-idle" "few-cpus-are-full"] excluded by ["cpus-full" "reaches-asked"];
+        shown by ["worker-waits" "worker-cpus-full" "cpus-are-full" "waits-next-to-idle" "few-cpus-are-full"] excluded by ["cpus-full" "reaches-asked"];
     "other-programs" Some(Limiter::OtherPrograms), [Stream Exchange Datagrams]
         shown by ["others-run" "others-are-in-the-way" "exchanges-wait-for-cpu" "others-fill-cpus"] excluded by ["reaches-asked"];
     "cpu-quota" Some(Limiter::CpuQuota), [Stream Exchange Datagrams]
-        shown by ["throttled" "quota-throttles" "waits-beside-idle" "exchanges-wait-for-cpu"] excluded by ["reaches-asked"];
+        shown by ["throttled" "quota-throttles" "waits-next-to-idle" "exchanges-wait-for-cpu"] excluded by ["reaches-asked"];
 }
 
 /// Returns the place of a cause in [`CAUSES`].

@@ -5,10 +5,10 @@ use linerate_model::limiter::Limiter;
 use linerate_model::workload::{Direction, Workload};
 
 use super::found::{About, Found, What};
-use super::rule::Judge;
+use super::rule::{Judge, is_same};
 use super::rules::{RULES, rule_of};
 use super::verdict::Verdict;
-use super::{both_ways, round_trip, same_rate, say, stream};
+use super::{both_ways, inferred, round_trip, same_rate, say, stream};
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::infer::Inference;
 use crate::reduce::describe;
@@ -102,7 +102,7 @@ pub(super) fn first(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Ve
     if cell.workload.goes_both_ways() {
         return both_ways::verdict(dataset, cell);
     }
-    let inference = Inference::of_cell(dataset, cell);
+    let inference = inferred::of_cell(dataset, cell);
     told(dataset, cell, inference.limiter?, &inference)
 }
 
@@ -121,24 +121,18 @@ fn told(
         };
         verdict.filter(|verdict| is_same(verdict.limiter, limiter))
     });
-    by_pattern.or_else(|| say::verdict(dataset, cell, limiter, inference))
+    by_pattern.or_else(|| {
+        let facts = inference.because.iter().take(say::FACTS_SHOWN);
+        let responses = inferred::responses(dataset, cell, facts);
+        say::verdict(cell, limiter, inference, responses)
+    })
 }
 
 /// Returns the limiters that are left standing where none is known to be it, the likelier first.
 pub(crate) fn standing(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Vec<Limiter> {
-    let mut standing = Inference::of_cell(dataset, cell).standing();
+    let mut standing = inferred::of_cell(dataset, cell).standing();
     standing.retain(|limiter| !dataset.proofs.refutes(*limiter));
     standing
-}
-
-/// Whether two limiters are one that is told in two ways: a path whose link's rate is known, and CPUs that are our worker's.
-pub(crate) fn is_same(one: Limiter, other: Limiter) -> bool {
-    let family = |limiter| match limiter {
-        Limiter::LinkRate => Limiter::PathRate,
-        Limiter::Generator => Limiter::Cpu,
-        limiter => limiter,
-    };
-    family(one) == family(other)
 }
 
 /// Returns one finding for each limiter of the host as it is: a cause and the group of cells that it

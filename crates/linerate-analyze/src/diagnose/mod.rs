@@ -31,6 +31,8 @@ mod generator;
 mod host_counters;
 /// Segments dropped inside a host.
 mod host_drops;
+/// What follows from the facts of a cell.
+mod inferred;
 /// Every finding and caution by its identifier.
 pub(crate) mod known;
 /// What limits a cell, and one finding for each limiter.
@@ -99,7 +101,9 @@ pub(crate) use both_ways::rates_of_both;
 pub(crate) use caution::HELD_BACK_SHARE_TOLD;
 pub(crate) use effect::claim as effect_claim;
 pub(crate) use found::{About, Found, What};
-pub(crate) use limiter::{advised, evident, is_same, limiter_of, limits, next, standing};
+pub use inferred::evidence_of;
+pub(crate) use inferred::of_cell_among;
+pub(crate) use limiter::{advised, evident, limiter_of, limits, next, standing};
 pub(crate) use pacing::REQUESTS_SHARE_MIN;
 pub(crate) use path_rate::LOST_SHARE_MIN;
 pub(crate) use plateau::cell as plateau_cell;
@@ -109,8 +113,8 @@ pub(crate) use receiver_window::{
     is_field_full, is_of_another, is_unscaled, is_untuned, window_bytes,
 };
 pub(crate) use repeat::WHERE_SHARED;
+pub(crate) use rule::is_same;
 pub use rules::limiters;
-pub(crate) use rules::{patterns_of_cell, patterns_of_trial};
 pub(crate) use segments::{Pattern, mss_bytes, pattern_bytes, pattern_of};
 pub(crate) use trial::{RATIO_NS_MIN, needless, shortest_ns, turns_per_s};
 

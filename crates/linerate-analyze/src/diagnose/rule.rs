@@ -41,3 +41,13 @@ pub(crate) enum Judge {
 
 /// Says what is told of a cell, if anything.
 pub(crate) type Tell = fn(&Dataset<'_>, &CellOutcomes<'_>) -> Option<Verdict>;
+
+/// Whether two limiters are one that is told in two ways: a path whose link's rate is known, and CPUs that are our worker's.
+pub(crate) fn is_same(one: Limiter, other: Limiter) -> bool {
+    let family = |limiter| match limiter {
+        Limiter::LinkRate => Limiter::PathRate,
+        Limiter::Generator => Limiter::Cpu,
+        limiter => limiter,
+    };
+    family(one) == family(other)
+}

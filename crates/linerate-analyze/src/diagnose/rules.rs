@@ -18,17 +18,17 @@ use linerate_model::limiter::Limiter;
 use linerate_model::manner::Transport;
 use linerate_model::workload::Workload;
 
-use super::limiter::is_same;
-use super::rule::{Judge, Rule};
-use super::trial::{Setup, TrialView};
+use super::rule::{Judge, Rule, is_same};
+use super::trial::TrialView;
 use super::{
     application, congestion_window, cpu, datagram_rate, exchange_rate, generator, host_drops,
     link_rate, nagle_delayed_ack, nothing_arrives, pacing, path_rate, receiver_window, round_trip,
     send_buffer, slow_reader, stream, timeouts,
 };
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::evidence::{Reading, lacks};
-use crate::reduce::Outcome;
+use crate::evidence::Reading;
+use crate::evidence::setup::Setup;
+use crate::reduce::{Outcome, lacks};
 
 /// The rules by the names of their patterns, each before those that it explains.
 pub(super) const RULES: &[(&str, Rule)] = &[
@@ -43,7 +43,7 @@ pub(super) const RULES: &[(&str, Rule)] = &[
     ("others-are-in-the-way", cpu::OTHERS),
     ("cpus-are-full", cpu::FULL),
     ("one-cpu-is-full", cpu::ONE_FULL),
-    ("waits-beside-idle", cpu::BESIDE_IDLE),
+    ("waits-next-to-idle", cpu::BESIDE_IDLE),
     ("worker-is-full", generator::RULE),
     ("reader-is-behind", slow_reader::RULE),
     ("window-holds", receiver_window::RULE),
@@ -75,13 +75,13 @@ pub(super) fn rule_of(limiter: Limiter) -> Option<&'static Rule> {
 }
 
 /// What a rule tells beside its own limiter, each a pattern by itself: by the rule's name, and by the limiters.
-const BESIDE: &[(&str, &[Limiter], &str)] = &[
+const ALSO_TOLD: &[(&str, &[Limiter], &str)] = &[
     (
         "cpus-are-full",
         &[Limiter::OtherPrograms],
         "others-fill-cpus",
     ),
-    ("waits-beside-idle", &[Limiter::Cpu], "few-cpus-are-full"),
+    ("waits-next-to-idle", &[Limiter::Cpu], "few-cpus-are-full"),
     ("trip-holds", &[Limiter::Application], "answers-late"),
     (
         "trip-holds",
@@ -107,7 +107,7 @@ pub(crate) fn patterns_of_cell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -
         let pattern =
             |is_it: &dyn Fn(Limiter) -> bool| Reading::pattern((told.is_some_and(is_it), lacks));
         let own = (*name, pattern(&|limiter| is_same(limiter, rule.limiter)));
-        let beside = BESIDE.iter().filter(|(of, ..)| of == name);
+        let beside = ALSO_TOLD.iter().filter(|(of, ..)| of == name);
         let beside = beside
             .map(|(_, limiters, name)| (*name, pattern(&|limiter| limiters.contains(&limiter))));
         (rule, std::iter::once(own).chain(beside).collect())

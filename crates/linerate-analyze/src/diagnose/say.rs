@@ -6,8 +6,8 @@ use linerate_model::finding::EvidenceList;
 use linerate_model::limiter::Limiter;
 
 use super::verdict::Verdict;
-use crate::dataset::{CellOutcomes, Dataset};
-use crate::evidence::{self, FACTS, Source};
+use crate::dataset::CellOutcomes;
+use crate::evidence::{FACTS, Source};
 use crate::infer::Inference;
 use crate::reduce::describe;
 use crate::words;
@@ -15,26 +15,20 @@ use crate::words;
 /// Facts that a claim names.
 const FACTS_NAMED: usize = 2;
 /// Facts that stand as its evidence.
-const FACTS_SHOWN: usize = 5;
+pub(super) const FACTS_SHOWN: usize = 5;
 
-/// Returns what is said of `cell`, whose limiter was concluded to be `limiter`.
+/// Returns what is said of `cell`, whose limiter was concluded to be `limiter`; `responses` are what the first facts are read from.
 pub(super) fn verdict(
-    dataset: &Dataset<'_>,
     cell: &CellOutcomes<'_>,
     limiter: Limiter,
     inference: &Inference,
+    mut responses: BTreeSet<String>,
 ) -> Option<Verdict> {
     let response = cell.experiment.response.as_str();
     // What the traffic is, everybody knows.
     let telling = |fact: &&usize| FACTS[**fact].source != Source::Traffic;
     let named = inference.because.iter().filter(telling).take(FACTS_NAMED);
     let named: Vec<String> = named.map(|fact| FACTS[*fact].words.to_owned()).collect();
-    let mut responses = BTreeSet::new();
-    evidence::for_each_view(dataset, cell, |view| {
-        for fact in inference.because.iter().take(FACTS_SHOWN) {
-            responses.extend(FACTS[*fact].responses(view));
-        }
-    });
     responses.remove(response);
     let main = cell.main();
     let number = main.map_or("nothing".to_owned(), |main| words::estimate(&main));

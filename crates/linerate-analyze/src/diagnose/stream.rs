@@ -160,7 +160,9 @@ pub(super) fn told(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>, rule: &Rule) 
         return None;
     };
     let trials = by_trial(dataset, cell, fits, rule.limiter)?;
-    let shares = limiters_of(cell, &trials);
+    let mut shares = limiters_of(cell, &trials);
+    // What is told of comes first, whatever has more of the time.
+    shares.sort_by_key(|(limiter, _)| *limiter != rule.limiter);
     Some(beside(tell(dataset, cell)?, cell, &shares))
 }
 

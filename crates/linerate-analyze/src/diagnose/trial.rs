@@ -8,9 +8,10 @@ pub(super) use crate::evidence::setup::{
     Setup, auto_buffer, farthest_ns, hosts_of, pacing_algorithm,
 };
 pub(crate) use crate::evidence::setup::{shortest_ns, turns_per_s};
-use crate::evidence::{MATHIS_CONSTANT, lacking, lost};
+use crate::evidence::{MATHIS_CONSTANT, lost};
 use crate::reduce::{
     Amount, Outcome, SCHEDULER_NS_MAX, Values, WORKER_SATURATED_SHARE, is_starved, name,
+    note_unread,
 };
 use crate::words;
 
@@ -95,7 +96,7 @@ impl Values for TrialView<'_> {
     fn value(&self, response: &str) -> Option<f64> {
         let value = self.outcome.value(response);
         if value.is_none() {
-            lacking(self.outcome, response);
+            note_unread(self.outcome, response);
         }
         value
     }

@@ -352,7 +352,7 @@ facts! {
         |view| view.pattern("datagrams-pass-a-rate");
     Patterns Datagrams "datagrams-wait" "datagrams wait in the sender's own queue"
         |view| view.pattern("datagrams-wait");
-    Patterns Any "rate-is-kept" "what was asked for arrives"
+    Patterns Any "rate-is-kept" "the requested rate arrives"
         |view| view.pattern("rate-is-kept");
     Patterns Any "waits-for-timers" "exchanges wait for retransmission timers, which fired as often"
         |view| view.pattern("waits-for-timers");
@@ -366,9 +366,9 @@ facts! {
         |view| view.pattern("cpus-are-full");
     Patterns Stream "one-cpu-is-full" "the CPU of a worker has no time left"
         |view| view.pattern("one-cpu-is-full");
-    Patterns Any "waits-beside-idle" "a worker waits for a CPU beside idle ones"
-        |view| view.pattern("waits-beside-idle");
-    Patterns Any "worker-is-full" "a worker runs all the time, and nobody else holds the number"
+    Patterns Any "waits-next-to-idle" "a worker waits for a CPU next to idle ones"
+        |view| view.pattern("waits-next-to-idle");
+    Patterns Any "worker-is-full" "a worker runs all the time, and nothing else holds the number"
         |view| view.pattern("worker-is-full");
     Patterns Stream "reader-is-behind" "the receive buffer is full of what was not read"
         |view| view.pattern("reader-is-behind");
@@ -400,6 +400,6 @@ facts! {
         |view| view.pattern("exchanges-wait-for-cpu");
     Patterns Any "others-fill-cpus" "a worker would do more, and others have a part of CPUs that are full"
         |view| view.pattern("others-fill-cpus");
-    Patterns Any "few-cpus-are-full" "the CPUs that workers were on are full beside idle ones"
+    Patterns Any "few-cpus-are-full" "the CPUs that workers were on are full next to idle ones"
         |view| view.pattern("few-cpus-are-full");
 }

@@ -19,9 +19,10 @@ pub use facts::FACTS;
 pub use reading::Reading;
 pub use row::{FactRow, Source};
 pub use view::View;
-pub(crate) use view::{MATHIS_CONSTANT, MOST, lacking, lacks, lost};
+pub(crate) use view::{MATHIS_CONSTANT, MOST, lost};
 
 use crate::dataset::{CellOutcomes, Dataset};
+use crate::reduce::Outcome;
 use setup::Setup;
 
 /// Returns the place of a fact in [`FACTS`].
@@ -29,18 +30,17 @@ pub fn place(id: &str) -> Option<usize> {
     FACTS.iter().position(|fact| fact.id == id)
 }
 
-/// Hands the view of each valid trial of `cell` to `act`.
+/// Hands the view of each valid trial of `cell` to `act`, with the `patterns` that are seen in it.
 pub(crate) fn for_each_view(
     dataset: &Dataset<'_>,
     cell: &CellOutcomes<'_>,
+    patterns: impl Fn(&Outcome, &Setup) -> Vec<(&'static str, Reading)>,
     mut act: impl FnMut(&View<'_>),
 ) {
     let setup = Setup::of(dataset, cell);
-    let of_cell = crate::diagnose::patterns_of_cell(dataset, cell);
     for outcome in &cell.valid {
-        let workload = &cell.workload;
-        let patterns = crate::diagnose::patterns_of_trial(&of_cell, outcome, &setup, workload);
-        act(&View::new(outcome, &setup, workload, patterns));
+        let seen = patterns(outcome, &setup);
+        act(&View::new(outcome, &setup, &cell.workload, seen));
     }
 }
 

@@ -1,6 +1,6 @@
 //! What facts are read from: what one group of flows did in one trial, beside its set-up.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use linerate_model::manner::Transport;
@@ -8,7 +8,7 @@ use linerate_model::workload::Workload;
 
 use super::reading::Reading;
 use super::setup::Setup;
-use crate::reduce::{Outcome, SCHEDULER_NS_MAX, Values, Way, name};
+use crate::reduce::{Outcome, SCHEDULER_NS_MAX, Values, Way, lacks, name, note_unread};
 
 /// Share of the time, or of what there is, from which on it is most of it.
 pub(crate) const MOST: f64 = 0.5;
@@ -26,112 +26,6 @@ pub struct View<'v> {
     asked: RefCell<BTreeSet<String>>,
 }
 
-/// Responses that a trial may lack although all was read that they are made of, which the others tell: a slope of what did not
-/// vary, others that did not send, losses of which there were none, a queueing discipline of a device that has none, a tail of
-/// few exchanges, what connections that are gone had.
-const AT_TIMES: &[(&str, &[&str])] = &[
-    (name::RTT_ELASTICITY, &[name::TCP_RTT, name::IN_FLIGHT]),
-    (name::RATE_STEP, &[name::RATE_VARIATION]),
-    (name::RTT_STEP, &[name::TCP_RTT]),
-    (
-        name::LOSS_DISPERSION,
-        &[name::RETRANSMITTED, name::SEGMENTS_SENT],
-    ),
-    (
-        name::LOSS_GAP_VARIATION,
-        &[name::RETRANSMITTED, name::SEGMENTS_SENT],
-    ),
-    (
-        name::FLOW_LOSS_DISPERSION,
-        &[name::RETRANSMITTED, name::SEGMENTS_SENT],
-    ),
-    (name::OTHERS_SHARE, &[name::THROUGHPUT]),
-    (name::SHARED_OVER_OWN, &[name::THROUGHPUT]),
-    (name::SHARED_VARIATION, &[name::THROUGHPUT]),
-    (name::HALVES, &[name::THROUGHPUT]),
-    (name::SEGMENTS_PER_ACK, &[name::SEGMENTS_SENT]),
-    (name::QDISC_BACKLOG, &[name::SEGMENTS_SENT]),
-    (name::QDISC_OVERLIMITS, &[name::SEGMENTS_SENT]),
-    (name::DROPPED_QDISC, &[name::SEGMENTS_SENT]),
-    (name::DROPPED_RECEIVER_QDISC, &[name::SEGMENTS_SENT]),
-    (name::RTT_P50, &[name::RTT_MEAN]),
-    (name::RTT_P99, &[name::RTT_MEAN]),
-    (name::PATH_RTT_LOADED, &[name::PATH_RTT]),
-    (name::RETRANSMITTED_BOTH, &[name::TRANSACTIONS_TIMED]),
-    (name::LOSING, &[name::TRANSACTIONS_TIMED]),
-    (name::CPU_INTERRUPT_SHARE_MOST, &[name::CPU_BUSY]),
-];
-
-/// Responses of one kind of traffic, and what outcomes of another have.
-const OF_OTHERS: &[(&[&str], &str)] = &[
-    (STREAMS, name::TRANSACTIONS),
-    (STREAMS, name::DATAGRAMS_SENT),
-    (
-        &[
-            name::TRANSACTIONS,
-            name::TRANSACTIONS_TIMED,
-            name::RTT_MEAN,
-            name::PATH_RTT,
-        ],
-        name::THROUGHPUT,
-    ),
-    (DATAGRAMS, name::SEGMENTS_SENT),
-    (DATAGRAMS, name::PATH_RTT),
-    (DATAGRAMS, name::TRANSACTIONS),
-    // What was asked for is written in the plan.
-    (&[name::THROUGHPUT_INTENDED], name::THROUGHPUT),
-    (
-        &[name::THROUGHPUT_INTENDED, name::THROUGHPUT],
-        name::TRANSACTIONS,
-    ),
-];
-const STREAMS: &[&str] = &[
-    name::RATE_VARIATION,
-    name::HALVES,
-    name::WINDOW_CLOSED,
-    name::RWND_LIMITED,
-    name::SNDBUF_LIMITED,
-    name::BUSY,
-    name::QUEUED,
-    name::UNSENT,
-    name::UNREAD,
-    name::TCP_RTT,
-    name::PAYLOAD_PER_SEGMENT,
-    name::SEGMENTS_PER_ACK,
-    name::SEGMENTS_SENT,
-];
-const DATAGRAMS: &[&str] = &[
-    name::LOSS_SHARE,
-    name::LOSS_READINGS,
-    name::DATAGRAMS_SENT,
-    name::LOST_BACKLOG,
-    name::LOST_RECEIVE_BUFFER,
-    name::LOST_SENDER_QDISC,
-];
-
-thread_local! {
-    /// Whether a response was asked for that was not read.
-    static LACKS: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Notes that `response` was asked for of an outcome that does not have it; not where that tells something by itself.
-pub(crate) fn lacking(outcome: &Outcome, response: &str) {
-    let has = |name: &&str| outcome.value(name).is_some();
-    let mut of = AT_TIMES.iter().filter(|(name, _)| *name == response);
-    let is_of_another = OF_OTHERS
-        .iter()
-        .any(|(responses, seen)| responses.contains(&response) && has(seen));
-    if !is_of_another && !of.any(|(_, of)| of.iter().all(has)) {
-        LACKS.set(true);
-    }
-}
-
-/// Returns what `read` returns, and whether it asked for something that was not read.
-pub(crate) fn lacks<T>(read: impl FnOnce() -> T) -> (T, bool) {
-    LACKS.set(false);
-    (read(), LACKS.get())
-}
-
 impl Values for View<'_> {
     fn value(&self, response: &str) -> Option<f64> {
         let value = self.outcome.value(response);
@@ -139,7 +33,7 @@ impl Values for View<'_> {
             Some(_) => {
                 self.asked.borrow_mut().insert(response.to_owned());
             }
-            None => lacking(self.outcome, response),
+            None => note_unread(self.outcome, response),
         }
         value
     }

@@ -27,9 +27,8 @@ use serde::Serialize;
 
 use crate::clocks::{Clock, Clocks};
 use crate::dataset::{CellOutcomes, Dataset};
-use crate::diagnose::limits;
+use crate::diagnose::{limits, of_cell_among};
 use crate::evidence::{FACTS, Source};
-use crate::infer::Inference;
 use crate::reduce::name;
 
 /// The document, and the number of its shape.
@@ -339,7 +338,7 @@ fn flow(
     };
     let clock = clocks.as_ref().and_then(Clocks::most);
     let of_clock = clock.map_or(Clock::ALL_LIMITERS, Clock::limiters);
-    let inference = cell.map(|cell| Inference::of_cell_among(dataset, cell, of_clock, OF_WORKERS));
+    let inference = cell.map(|cell| of_cell_among(dataset, cell, of_clock, OF_WORKERS));
     // Of one limiter that a clock can mean the clock itself is the proof.
     let limiter = match (clock, of_clock) {
         (Some(_), [one]) => Some(*one),

@@ -497,10 +497,10 @@ const CIRCLES: &[(&str, &[&str])] = &[
         "linerate-analyze",
         &[
             "diagnose diagnose::both_ways diagnose::caution diagnose::cpu diagnose::datagram_loss \
-             diagnose::effect diagnose::found diagnose::generator diagnose::host_counters diagnose::known \
-             diagnose::limiter diagnose::open_loop diagnose::pacing diagnose::placement diagnose::plateau \
-             diagnose::queue_balance diagnose::receive_path diagnose::round_trip diagnose::rules \
-             diagnose::stream diagnose::zero_copy study trust",
+             diagnose::effect diagnose::found diagnose::generator diagnose::host_counters diagnose::inferred \
+             diagnose::known diagnose::limiter diagnose::open_loop diagnose::pacing diagnose::placement \
+             diagnose::plateau diagnose::queue_balance diagnose::receive_path diagnose::round_trip \
+             diagnose::rules diagnose::zero_copy study trust",
             "reduce reduce::arrived reduce::beside reduce::cost reduce::damaged reduce::datagrams \
              reduce::evidence reduce::exchange reduce::flows reduce::machine reduce::plausible \
              reduce::profile reduce::queues reduce::silence reduce::starved \
