@@ -34,7 +34,11 @@ fn a_small_buffer_on_a_long_path_is_proven_to_be_the_limit() {
     let path = bundle.path().join("bundle");
     let flags = format!("-t 2 -w 32K -C cubic --prove=30 -o {}", path.display());
     let document = measure(&pair, &flags);
-    let proof = change(&document, BUFFER).expect("a buffer that is set can be left to the kernel");
+    let limiter = document["summary"]["limiter"].as_str().unwrap_or_default();
+    let Some(proof) = change(&document, BUFFER) else {
+        assert!(!matches!(limiter, "receiver_window" | "send_buffer"));
+        return too_busy("the machine is too busy for the window to be what holds");
+    };
     if !is_decided(proof) {
         return too_busy("the machine is too busy for short windows");
     }
