@@ -163,30 +163,19 @@ impl Inference {
             let mut own = CAUSES.iter().filter(|own| own.limiter == limiter);
             own.any(|own| patterns_hold(trials, own))
         };
-        let others = |own: usize| {
-            let others = ranked.iter().map(|one| one.0);
-            others.filter(move |other| *other != own)
-        };
-        let mut of_shown = ranked.iter().map(|one| one.0);
-        let first = of_shown.find(|cause| shown.contains(cause));
-        let mut of_shown = ranked.iter().map(|one| one.0);
-        let whole =
-            of_shown.find(|cause| shown.contains(cause) && is_whole(CAUSES[*cause].limiter));
+        let of_shown = || ranked.iter().filter(|(cause, _)| shown.contains(cause));
         // The first of all by its lead; and one that a pattern shows, unless another that is shown is likelier by as much.
-        let by_lead = first.filter(|own| others(*own).all(|it| leads(*own, it)));
-        let by_pattern = whole.filter(|own| {
-            let behind = |of: usize| {
-                ranked
-                    .iter()
-                    .find(|one| one.0 == of)
-                    .map_or(0.0, |one| one.1)
-            };
-            let mut rivals = others(*own).filter(|it| shown.contains(it));
-            rivals.all(|it| {
-                CAUSES[it].limiter == CAUSES[*own].limiter || behind(*own) - behind(it) < lead_min
+        let by_lead = of_shown().next().filter(|own| {
+            let mut others = ranked.iter().filter(|other| other.0 != own.0);
+            others.all(|other| leads(own.0, other.0))
+        });
+        let mut whole = of_shown().filter(|own| is_whole(CAUSES[own.0].limiter));
+        let by_pattern = whole.next().filter(|own| {
+            of_shown().all(|other| {
+                CAUSES[other.0].limiter == CAUSES[own.0].limiter || own.1 - other.1 < lead_min
             })
         });
-        let told = [by_lead, by_pattern].map(|cause| cause.and_then(|it| CAUSES[it].limiter));
+        let told = [by_lead, by_pattern].map(|cause| cause.and_then(|it| CAUSES[it.0].limiter));
         let limiter = match told {
             [Some(one), Some(other)] if one != other => None,
             [one, other] => one.or(other).and_then(|it| told_as(trials, it)),

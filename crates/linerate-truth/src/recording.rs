@@ -165,12 +165,7 @@ impl MadeRun {
         let mut rates: whole::Known<f64> = BTreeMap::new();
         let mut gauges: whole::Known<i64> = BTreeMap::new();
         for flow in workload.flows() {
-            let client = HostName::from(format!("client{}", flow.from));
-            let ends = [
-                (client, End::Client, flow.client_part),
-                ("server".into(), End::Server, flow.client_part.opposite()),
-            ];
-            for (host, end, part) in ends {
+            for (host, end, part) in whole::ends(flow.from, flow.client_part) {
                 let subject = Subject::Flow(flow.flow, end);
                 let mut rate = |metric, value: f64| {
                     rates.insert((host.clone(), subject.clone(), metric), value);

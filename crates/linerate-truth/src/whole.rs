@@ -40,6 +40,15 @@ impl Truth {
     }
 }
 
+/// Returns the ends of a flow of client number `from`, which has this part.
+pub(crate) fn ends(from: u32, client_part: Part) -> [(HostName, End, Part); 2] {
+    let client = HostName::from(format!("client{from}"));
+    [
+        (client, End::Client, client_part),
+        ("server".into(), End::Server, client_part.opposite()),
+    ]
+}
+
 /// Adds what is not yet known of the flows and of both hosts.
 pub(crate) fn complete(
     workload: &Workload,
@@ -54,12 +63,7 @@ pub(crate) fn complete(
         rates.entry(key).or_insert(value);
     };
     for flow in workload.flows() {
-        let client = HostName::from(format!("client{}", flow.from));
-        let ends = [
-            (client, End::Client, flow.client_part),
-            ("server".into(), End::Server, flow.client_part.opposite()),
-        ];
-        for (host, end, part) in ends {
+        for (host, end, part) in ends(flow.from, flow.client_part) {
             let subject = Subject::Flow(flow.flow, end);
             match part {
                 Part::Sender => {

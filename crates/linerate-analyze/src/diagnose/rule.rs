@@ -8,7 +8,7 @@ use super::verdict::Verdict;
 use crate::dataset::{CellOutcomes, Dataset};
 
 /// A limiter and how it is found.
-pub(crate) struct Rule {
+pub(super) struct Rule {
     /// What it finds; its words are the model's.
     pub(super) limiter: Limiter,
     /// What evidence that needs, without a full stop; the guide has it in full.
@@ -28,10 +28,10 @@ pub(crate) struct Rule {
 }
 
 /// Says what the evidence of a cell says to do next, if anything.
-pub(crate) type Evident = fn(&Dataset<'_>, &CellOutcomes<'_>) -> Option<String>;
+pub(super) type Evident = fn(&Dataset<'_>, &CellOutcomes<'_>) -> Option<String>;
 
 /// How a limiter is found.
-pub(crate) enum Judge {
+pub(super) enum Judge {
     /// By what all trials of a cell have in common.
     Cell(Tell),
     /// As one of the causes that the time of a stream is shared out to (`super::stream`): whether it is
@@ -40,7 +40,7 @@ pub(crate) enum Judge {
 }
 
 /// Says what is told of a cell, if anything.
-pub(crate) type Tell = fn(&Dataset<'_>, &CellOutcomes<'_>) -> Option<Verdict>;
+pub(super) type Tell = fn(&Dataset<'_>, &CellOutcomes<'_>) -> Option<Verdict>;
 
 /// Whether two limiters are one that is told in two ways: a path whose link's rate is known, and CPUs that are our worker's.
 pub(crate) fn is_same(one: Limiter, other: Limiter) -> bool {

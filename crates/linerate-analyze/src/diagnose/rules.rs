@@ -97,10 +97,10 @@ const ALSO_TOLD: &[(&str, &[Limiter], &str)] = &[
 ];
 
 /// A rule, and the patterns that it tells, which are seen in a cell or not.
-pub(crate) type Patterns = Vec<(&'static Rule, Vec<(&'static str, Reading)>)>;
+pub(super) type Patterns = Vec<(&'static Rule, Vec<(&'static str, Reading)>)>;
 
 /// Returns the patterns that the trials of a cell show together or not, in the order of [`RULES`].
-pub(crate) fn patterns_of_cell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Patterns {
+pub(super) fn patterns_of_cell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Patterns {
     let of_rule = |(name, rule): &'static (&str, Rule)| {
         let (Judge::Cell(tell) | Judge::Cause(_, tell)) = rule.judge;
         let (told, lacks) = lacks(|| tell(dataset, cell).map(|verdict| verdict.limiter));
@@ -117,7 +117,7 @@ pub(crate) fn patterns_of_cell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -
 
 /// Returns the patterns of one trial beside those of its cell: of those that are seen the first explains what the others are
 /// seen by.
-pub(crate) fn patterns_of_trial(
+pub(super) fn patterns_of_trial(
     of_cell: &Patterns,
     outcome: &Outcome,
     setup: &Setup,

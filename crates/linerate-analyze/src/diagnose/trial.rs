@@ -87,7 +87,7 @@ pub(super) const MODEL_QUOTIENT_MAX: f64 = 3.0;
 const COLLAPSED_MAX: f64 = 0.5;
 
 /// One trial as the rules read it.
-pub(crate) struct TrialView<'o> {
+pub(super) struct TrialView<'o> {
     pub(super) outcome: &'o Outcome,
     pub(super) setup: &'o Setup,
 }
