@@ -5,7 +5,6 @@
 //! large ones (a normal prior, L2). Recordings of a frequent cause count less, so that a cause is not named since the corpus has
 //! many of it. The penalty is the one that does best in the fitting half itself, each of its parts judged by the others.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use linerate_analyze::causes::{self, CAUSES};
@@ -13,8 +12,6 @@ use linerate_analyze::evidence::{FACTS, Source};
 use linerate_analyze::evidence_of;
 use linerate_analyze::infer::{Evidence, Inference, Weights, candidates, rivals};
 use linerate_model::limiter::Limiter;
-use linerate_model::metric::Metric;
-use linerate_model::run::Recording;
 use linerate_truth::corpus::{Half, Recorded};
 use linerate_truth::limiters;
 
@@ -85,32 +82,6 @@ fn made() -> Vec<Case> {
         cases.collect::<Vec<_>>()
     };
     limiters::Cause::ALL.iter().flat_map(of_cause).collect()
-}
-
-/// Takes each metric away from a recording; returns how many there are, and what is then told as another limiter.
-pub fn lessened(recorded: &Recorded) -> (usize, Vec<String>) {
-    let recording = &recorded.recording;
-    let whole = recorded.named();
-    let metrics: BTreeSet<Metric> = recording.samples.iter().map(|one| one.metric).collect();
-    let others = metrics.iter().filter_map(|metric| {
-        let rest = recording.samples.iter().filter(|one| one.metric != *metric);
-        let less = Recorded {
-            recording: Recording {
-                samples: rest.collect(),
-                ..recording.clone()
-            },
-            ..recorded.clone()
-        };
-        let less = less.named();
-        (less.is_some() && less != whole).then(|| {
-            format!(
-                "{} without {}: {less:?}, not {whole:?}",
-                recorded.setup,
-                metric.name()
-            )
-        })
-    });
-    (metrics.len(), others.collect())
 }
 
 /// Degrees of the facts of a case: what holds and what does not, none where it is not known.

@@ -14,6 +14,7 @@ mod record;
 // Rows of a table.
 #[rustfmt::skip]
 mod setup;
+mod vary;
 mod verdicts;
 
 use std::fs;
@@ -23,6 +24,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, ensure};
 use clap::{Args, Subcommand};
 use linerate_analyze::infer::Weights;
+use linerate_truth::corpus::Recorded;
 
 use crate::interrupt;
 
@@ -83,6 +85,12 @@ enum Verb {
     },
     /// Fail where a recording without one of its metrics is told as another limiter than the whole one
     Lessen {
+        /// The recordings
+        #[arg(long, default_value = CORPUS)]
+        folder: PathBuf,
+    },
+    /// Count how often another limiter or none is told where a number is a tenth larger or smaller
+    Move {
         /// The recordings
         #[arg(long, default_value = CORPUS)]
         folder: PathBuf,
@@ -175,18 +183,29 @@ pub fn corpus(args: &CorpusArgs) -> anyhow::Result<()> {
             fs::write(WEIGHTS, weights).context(WEIGHTS)
         }
         Verb::Lessen { folder } => {
-            let told = verdicts::of_each(folder, fit::lessened)?;
-            let (tries, others) = told.iter().fold((0, Vec::new()), |(sum, mut all), one| {
-                all.extend(&one.1);
-                (sum + one.0, all)
-            });
-            println!("{tries} tries, {} of them told as another", others.len());
-            others.iter().for_each(|told| println!("  {told}"));
-            ensure!(others.is_empty(), "less evidence makes another name");
+            let others = varied(folder, vary::lessened)?;
+            ensure!(others == 0, "less evidence makes another name");
             Ok(())
         }
+        Verb::Move { folder } => varied(folder, vary::moved).map(drop),
         Verb::Check { accept } => check(*accept),
     }
+}
+
+/// Tells what `vary` makes of each recording; returns how much is told otherwise.
+fn varied(folder: &Path, vary: fn(&Recorded) -> vary::Varied) -> anyhow::Result<usize> {
+    let all = verdicts::of_each(folder, vary)?;
+    let tries: usize = all.iter().map(|one| one.tries).sum();
+    let others: usize = all.iter().map(|one| one.others.len()).sum();
+    let changed = all.iter().filter(|one| !one.others.is_empty()).count();
+    for told in all.iter().flat_map(|one| &one.others) {
+        println!("  {told}");
+    }
+    println!(
+        "{tries} tries, {others} of them told otherwise, of {changed} of {} recordings",
+        all.len()
+    );
+    Ok(others)
 }
 
 /// Prints what changes from one build to another.

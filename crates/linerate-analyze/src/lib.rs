@@ -155,7 +155,7 @@ pub use compare::draw::Draw;
 pub use compare::interval::{deviation, student_t_interval};
 pub use counters::{KnownCounter, known_counters};
 pub use diagnose::known::{Known, known_cautions, known_findings, known_limiters};
-pub use diagnose::{FINDINGS_MAX, evidence_of, limiters};
+pub use diagnose::{FINDINGS_MAX, evidence_of, limiter_of_outcomes, limiters};
 pub use flame::collapsed;
 pub use latency::Latency;
 pub use spoilt::spoilt;

@@ -2,6 +2,7 @@
 
 use linerate_model::finding::{EvidenceList, Finding, FindingKind};
 use linerate_model::limiter::Limiter;
+use linerate_model::run::Recording;
 use linerate_model::workload::{Direction, Workload};
 
 use super::found::{About, Found, What};
@@ -11,7 +12,7 @@ use super::verdict::Verdict;
 use super::{both_ways, inferred, round_trip, same_rate, say, stream};
 use crate::dataset::{CellOutcomes, Dataset};
 use crate::infer::Inference;
-use crate::reduce::describe;
+use crate::reduce::{Outcome, describe};
 use crate::words;
 
 /// Trials that a finding about CPUs rests on at least, where trials were repeated as often.
@@ -29,6 +30,12 @@ pub(crate) fn limiter_of<'c>(
 /// Returns the limiter alone.
 pub(crate) fn limits(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Limiter> {
     limiter_of(dataset, cell).map(|verdict| verdict.limiter)
+}
+
+/// Returns what limits the first cell of a recording, had its trials these outcomes.
+pub fn limiter_of_outcomes(recording: &Recording, outcomes: Vec<Outcome>) -> Option<Limiter> {
+    let dataset = Dataset::of(recording, outcomes);
+    limits(&dataset, dataset.cells.first()?)
 }
 
 fn find(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {

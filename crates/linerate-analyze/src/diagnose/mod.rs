@@ -103,6 +103,7 @@ pub(crate) use effect::claim as effect_claim;
 pub(crate) use found::{About, Found, What};
 pub use inferred::evidence_of;
 pub(crate) use inferred::of_cell_among;
+pub use limiter::limiter_of_outcomes;
 pub(crate) use limiter::{advised, evident, limiter_of, limits, next, standing};
 pub(crate) use pacing::REQUESTS_SHARE_MIN;
 pub(crate) use path_rate::LOST_SHARE_MIN;
