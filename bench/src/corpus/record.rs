@@ -273,25 +273,38 @@ fn prove(
     Ok(())
 }
 
-/// Puts the recordings of `from` into one file a family in `into`; returns how many there are, and their bytes.
+/// Puts the recordings of `from` beside those that `into` has, one file a family; returns how many there are, and their bytes.
+/// One whose number another run has gets the next that is free.
 pub fn pack(from: &Path, into: &Path, setups: &[Setup]) -> anyhow::Result<(usize, u64)> {
-    let mut families: BTreeMap<&str, Vec<Recorded>> = BTreeMap::new();
-    for setup in setups {
-        let paths = (1..=RUNS_MAX).map(|run| path_of(from, setup, run));
-        for path in paths.filter(|path| path.exists()) {
-            let mut recorded = corpus::read(&path)?;
+    let known = setups.iter().map(|setup| (setup.name.as_str(), setup));
+    let known: BTreeMap<&str, &Setup> = known.collect();
+    let mut families: BTreeMap<&str, BTreeMap<(String, u32), Recorded>> = BTreeMap::new();
+    let packed = corpus::files(into).unwrap_or_default();
+    let new = setups
+        .iter()
+        .flat_map(|setup| (1..=RUNS_MAX).map(|run| path_of(from, setup, run)))
+        .filter(|path| path.exists());
+    for path in packed.into_iter().chain(new) {
+        for mut one in corpus::read(&path)? {
+            let Some(setup) = known.get(one.setup.as_str()) else {
+                continue;
+            };
             // What is true of a set-up is what is known of it now.
-            recorded
-                .iter_mut()
-                .for_each(|one| one.truth = truth_of(setup));
-            families.entry(setup.family).or_default().extend(recorded);
+            one.truth = truth_of(setup);
+            let own = families.entry(setup.family).or_default();
+            let is_other =
+                |known: &Recorded| known.recording.document.run != one.recording.document.run;
+            while own.get(&(one.setup.clone(), one.run)).is_some_and(is_other) {
+                one.run += 1;
+            }
+            own.insert((one.setup.clone(), one.run), one);
         }
     }
     let (mut count, mut bytes) = (0, 0);
     fs::create_dir_all(into)?;
     for (family, recorded) in families {
         let path = corpus::file_of(into, family);
-        corpus::write(&path, &recorded)?;
+        corpus::write(&path, recorded.values())?;
         count += recorded.len();
         bytes += fs::metadata(&path)?.len();
     }

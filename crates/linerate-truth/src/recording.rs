@@ -234,7 +234,7 @@ impl MadeRun {
                 rate(host, &cpu, Metric::CpuSystem, busy * 0.5e9);
                 rate(host, &cpu, Metric::CpuSteal, truth.stolen_share * 1e9);
                 let idle = 1.0 - truth.missing_share - truth.stolen_share - busy;
-                rate(host, &cpu, Metric::CpuIdle, idle * 1e9);
+                rate(host, &cpu, Metric::CpuIdle, idle.max(0.0) * 1e9);
             }
         }
         if let Some(share) = truth.pressure_share {

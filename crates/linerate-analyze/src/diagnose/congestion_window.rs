@@ -136,7 +136,7 @@ fn half_rate(cell: &CellOutcomes<'_>) -> Option<String> {
 /// Whether what was lost or marked (ECN: a window shrinks on a mark as on a loss) explains the rate.
 fn signals_fit(trial: &TrialView<'_>) -> bool {
     // What is near by being short may be a shallow queue that overflows.
-    let quotient = trial.value(name::TCP_RTT).zip(trial.setup.shortest_ns);
+    let quotient = trial.value(name::TCP_RTT).zip(trial.setup.shortest_ns());
     let is_ratio_near = quotient.is_none_or(|(rtt, shortest)| {
         shortest < RATIO_NS_MIN || rtt <= NEAR_QUOTIENT_MAX * shortest
     });

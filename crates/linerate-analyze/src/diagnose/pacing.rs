@@ -465,7 +465,7 @@ fn tell(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<Verdict> {
 
 /// What bbr sends beyond its estimate, to find more, may have met a bottleneck.
 fn may_be_full(trial: &TrialView<'_>) -> bool {
-    let quotient = trial.value(name::TCP_RTT).zip(trial.setup.shortest_ns);
+    let quotient = trial.value(name::TCP_RTT).zip(trial.setup.shortest_ns());
     let waits = quotient.is_none_or(|(rtt, shortest)| rtt >= PROBED_QUOTIENT_MIN * shortest);
     let lost = trial.share_of(trial.losses());
     (trial.is_long() && waits) || !lost.stays_below(PROBED_LOSS_SHARE_MIN)
@@ -473,7 +473,7 @@ fn may_be_full(trial: &TrialView<'_>) -> bool {
 
 /// The round trip is that of one machine or rack, where the best of short bursts is far above the mean.
 fn is_short(trial: &TrialView<'_>) -> bool {
-    let shortest = trial.setup.shortest_ns;
+    let shortest = trial.setup.shortest_ns();
     shortest.is_some_and(|ns| ns < SHORT_NS_MAX)
 }
 

@@ -213,7 +213,7 @@ fn split(outcome: &Outcome, set_up: &Known) -> Option<Split> {
     let are_read = set_up
         .parts
         .iter()
-        .all(|part| outcome.value(part).is_some());
+        .all(|part| outcome.amount(part).known().is_some());
     let of_rest = if are_read {
         Portion::Rest
     } else {

@@ -42,7 +42,10 @@ pub(super) const RULE: Rule = Rule {
 fn reader_is_behind(trial: &TrialView<'_>) -> bool {
     let unread = trial.reaches(name::UNREAD_SHARE, MOST);
     let enough = trial.reaches(name::UNREAD, READER_BUFFER_MIN);
-    let is_long = trial.setup.shortest_ns.is_some_and(|ns| ns >= RATIO_NS_MIN);
+    let is_long = trial
+        .setup
+        .shortest_ns()
+        .is_some_and(|ns| ns >= RATIO_NS_MIN);
     has_stopped_by_itself(trial)
         || (unread && (enough || is_long) && trial.window_is_full())
         || pauses(trial)

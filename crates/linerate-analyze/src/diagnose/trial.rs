@@ -11,7 +11,6 @@ pub(crate) use crate::evidence::setup::{shortest_ns, turns_per_s};
 use crate::evidence::{MATHIS_CONSTANT, lost};
 use crate::reduce::{
     Amount, Outcome, SCHEDULER_NS_MAX, Values, WORKER_SATURATED_SHARE, is_starved, name,
-    note_unread,
 };
 use crate::words;
 
@@ -94,11 +93,7 @@ pub(super) struct TrialView<'o> {
 
 impl Values for TrialView<'_> {
     fn value(&self, response: &str) -> Option<f64> {
-        let value = self.outcome.value(response);
-        if value.is_none() {
-            note_unread(self.outcome, response);
-        }
-        value
+        Values::value(self.outcome, response)
     }
 }
 
@@ -109,7 +104,7 @@ impl TrialView<'_> {
 
     /// Rate that `bytes` of each flow per shortest round trip make, over the rate that there is.
     pub(super) fn ceiling(&self, bytes: f64) -> Option<f64> {
-        Some(bytes * 8.0 * self.setup.turns_per_s? / self.rate()?)
+        Some(bytes * 8.0 * self.setup.turns_per_s()? / self.rate()?)
     }
 
     /// Rate that a loss of `share` of the segments allows (Mathis and others 1997), over the rate that there is.
@@ -118,17 +113,17 @@ impl TrialView<'_> {
     }
 
     pub(super) fn is_long(&self) -> bool {
-        self.setup.shortest_ns.is_some_and(|ns| ns >= LONG_NS_MIN)
+        self.setup.shortest_ns().is_some_and(|ns| ns >= LONG_NS_MIN)
     }
 
     /// Extra waiting.
     fn delay_ns(&self) -> Option<f64> {
-        Some(self.value(name::TCP_RTT)? - self.setup.shortest_ns?)
+        Some(self.value(name::TCP_RTT)? - self.setup.shortest_ns()?)
     }
 
     /// The round trip is so near its shortest that nothing stands before the path.
     pub(super) fn is_near(&self) -> bool {
-        let is_far = self.setup.shortest_ns.is_some_and(|ns| ns >= FAR_NS_MIN);
+        let is_far = self.setup.shortest_ns().is_some_and(|ns| ns >= FAR_NS_MIN);
         self.is_within(if is_far {
             NEAR_QUOTIENT_FAR_MAX
         } else {
@@ -138,7 +133,7 @@ impl TrialView<'_> {
 
     /// The round trip is at most so many times its shortest, or longer by next to nothing.
     pub(super) fn is_within(&self, quotient: f64) -> bool {
-        let Some((rtt, shortest)) = self.value(name::TCP_RTT).zip(self.setup.shortest_ns) else {
+        let Some((rtt, shortest)) = self.value(name::TCP_RTT).zip(self.setup.shortest_ns()) else {
             return false;
         };
         if shortest < RATIO_NS_MIN {

@@ -96,7 +96,7 @@ facts! {
     RoundTrip Tcp "queue-long" "more than 5 ms wait on the way"
         |view| Reading::quotient(view.above_ns(), 5e6);
     RoundTrip Tcp "path-is-long" "the shortest round trip is longer than a scheduler's luck"
-        |view| Reading::quotient(view.setup.shortest_ns, 5e5);
+        |view| Reading::quotient(view.setup.shortest_ns(), 5e5);
     RoundTrip Stream "queued-always" "something waits on the way most of the time"
         |view| Reading::share(view.value(name::QUEUED), MOST);
     Elasticity Stream "grows-queue" "the round trip grows with what is in flight"

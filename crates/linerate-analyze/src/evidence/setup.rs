@@ -10,6 +10,7 @@ use linerate_model::workload::{Direction, Part};
 
 use crate::compare::interval::mean;
 use crate::dataset::{CellOutcomes, Dataset};
+use crate::reduce::note_lack;
 
 /// Algorithms that pace (sk_pacing_status in tcp_bbr.c); the others do only where fq makes them.
 const PACING_ALGORITHMS: &[&str] = &["bbr", "bbr1", "bbr2", "bbr3"];
@@ -17,10 +18,9 @@ const PACING_ALGORITHMS: &[&str] = &["bbr", "bbr1", "bbr2", "bbr3"];
 /// What all trials of a cell have in common.
 pub(crate) struct Setup {
     pub(crate) flows: f64,
-    /// The shortest round trip that any trial saw of a flow's client, mean of the flows.
-    pub(crate) shortest_ns: Option<f64>,
-    /// How many of these round trips all flows together make in a second.
-    pub(crate) turns_per_s: Option<f64>,
+    shortest_ns: Option<f64>,
+    turns_per_s: Option<f64>,
+    is_tcp: bool,
     /// The senders' congestion control paces.
     pub(crate) paces: bool,
     /// The kernel was asked to pace.
@@ -47,6 +47,7 @@ impl Setup {
             flows: cell.workload.flows().len() as f64,
             shortest_ns: shortest_ns(dataset, cell),
             turns_per_s: turns_per_s(dataset, cell),
+            is_tcp: cell.workload.manner.transport.is_tcp(),
             paces: pacing_algorithm(dataset, cell).is_some(),
             is_paced: cell.workload.options.pacing_bps.is_some(),
             buffer_is_set: asked.is_some(),
@@ -60,6 +61,26 @@ impl Setup {
             has_sack: agreed_on(dataset, cell, setting::SACK),
         }
     }
+}
+
+impl Setup {
+    /// Returns the shortest round trip that any trial saw of a flow's client, mean of the flows.
+    pub(crate) fn shortest_ns(&self) -> Option<f64> {
+        noted(self.shortest_ns, self.is_tcp)
+    }
+
+    /// Returns how many of these round trips all flows together make in a second.
+    pub(crate) fn turns_per_s(&self) -> Option<f64> {
+        noted(self.turns_per_s, self.is_tcp)
+    }
+}
+
+/// Notes where something of TCP that was asked for was not read.
+fn noted<T>(value: Option<T>, is_tcp: bool) -> Option<T> {
+    if value.is_none() && is_tcp {
+        note_lack();
+    }
+    value
 }
 
 /// Whether the handshakes of all flows agreed on `option`.
@@ -89,7 +110,8 @@ fn tunes(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<bool> {
 /// flows.
 pub(crate) fn shortest_ns(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<f64> {
     let of_flows = dataset.floors().of_flows(&cell.workload);
-    (!of_flows.is_empty()).then(|| mean(&of_flows))
+    let shortest = (!of_flows.is_empty()).then(|| mean(&of_flows));
+    noted(shortest, cell.workload.manner.transport.is_tcp())
 }
 
 /// Returns the same of the client that is farthest away.
@@ -102,7 +124,8 @@ pub(crate) fn farthest_ns(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Opt
 pub(crate) fn turns_per_s(dataset: &Dataset<'_>, cell: &CellOutcomes<'_>) -> Option<f64> {
     let of_flows = dataset.floors().of_flows(&cell.workload);
     let turns: Vec<f64> = of_flows.iter().map(|ns| 1e9 / ns).collect();
-    (!turns.is_empty()).then(|| cell.workload.flows().len() as f64 * mean(&turns))
+    let turns = (!turns.is_empty()).then(|| cell.workload.flows().len() as f64 * mean(&turns));
+    noted(turns, cell.workload.manner.transport.is_tcp())
 }
 
 /// Returns up to how many bytes the buffers of `part` grow by themselves: the least limit of the hosts that

@@ -8,7 +8,7 @@ use linerate_model::workload::Workload;
 
 use super::reading::Reading;
 use super::setup::Setup;
-use crate::reduce::{Outcome, SCHEDULER_NS_MAX, Values, Way, lacks, name, note_unread};
+use crate::reduce::{Outcome, SCHEDULER_NS_MAX, Values, Way, lacks, name};
 
 /// Share of the time, or of what there is, from which on it is most of it.
 pub(crate) const MOST: f64 = 0.5;
@@ -28,12 +28,9 @@ pub struct View<'v> {
 
 impl Values for View<'_> {
     fn value(&self, response: &str) -> Option<f64> {
-        let value = self.outcome.value(response);
-        match value {
-            Some(_) => {
-                self.asked.borrow_mut().insert(response.to_owned());
-            }
-            None => note_unread(self.outcome, response),
+        let value = Values::value(self.outcome, response);
+        if value.is_some() {
+            self.asked.borrow_mut().insert(response.to_owned());
         }
         value
     }
@@ -118,7 +115,7 @@ impl View<'_> {
         let loaded = loaded.into_iter().find_map(|name| self.value(name))?;
         let shortest = self
             .setup
-            .shortest_ns
+            .shortest_ns()
             .or_else(|| self.value(name::PATH_RTT))?;
         Some((loaded, shortest))
     }
@@ -137,7 +134,7 @@ impl View<'_> {
 
     /// Returns the rate that `bytes` of each flow in each of its shortest round trips make, over that which there is.
     pub(super) fn ceiling(&self, bytes: f64) -> Option<f64> {
-        Some(bytes * 8.0 * self.setup.turns_per_s? / self.rate()?)
+        Some(bytes * 8.0 * self.setup.turns_per_s()? / self.rate()?)
     }
 
     /// Returns the share of the segments that was lost.

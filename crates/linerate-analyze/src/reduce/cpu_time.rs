@@ -35,12 +35,7 @@ pub(super) fn cpu_time(
     readings: &Readings<'_>,
     metrics: &[Metric],
 ) -> Option<f64> {
-    let sum = |subject: &Subject| {
-        let changes = metrics
-            .iter()
-            .filter_map(|metric| readings.change_on(host, subject, *metric));
-        changes.map(Change::share).reduce(f64::add)
-    };
+    let sum = |subject: &Subject| sum(host, subject, readings, metrics);
     if let Some(whole) = sum(&Subject::Host) {
         return Some(whole);
     }
@@ -51,17 +46,28 @@ pub(super) fn cpu_time(
         .reduce(f64::add)
 }
 
+/// The kernel gives all modes of a CPU or none: where one of these is missing, what is left is no sum of them.
+const ALWAYS: &[Metric] = &[Metric::CpuUser, Metric::CpuSystem, Metric::CpuIdle];
+
+fn sum(
+    host: &HostName,
+    subject: &Subject,
+    readings: &Readings<'_>,
+    metrics: &[Metric],
+) -> Option<f64> {
+    let change = |metric: &Metric| readings.change_on(host, subject, *metric);
+    let is_whole = ALWAYS.iter().all(|metric| change(metric).is_some());
+    let changes = metrics.iter().filter_map(change).filter(|_| is_whole);
+    changes.map(Change::share).reduce(f64::add)
+}
+
 /// Returns the share of its time that each CPU of `host` was busy, and that it was busy with interrupts.
 pub(crate) fn busy_by_cpu(host: &HostName, readings: &Readings<'_>) -> BTreeMap<u32, (f64, f64)> {
     let of_cpu = |(subject, on): (&Subject, &HostName)| {
         let Subject::Cpu(cpu) = subject else {
             return None;
         };
-        let share = |metrics: &[Metric]| {
-            let changes = metrics.iter();
-            let changes = changes.filter_map(|it| readings.change_on(host, subject, *it));
-            changes.map(Change::share).reduce(f64::add)
-        };
+        let share = |metrics| sum(host, subject, readings, metrics);
         let interrupts = share(&[Metric::CpuIrq, Metric::CpuSoftIrq]).unwrap_or(0.0);
         (on == host).then(|| Some((*cpu, (share(BUSY)?, interrupts))))?
     };

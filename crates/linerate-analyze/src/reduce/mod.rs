@@ -86,7 +86,7 @@ pub(crate) use queues::{CpuIntake, Intake, QueueIntake, intake, interrupt_share,
 pub(crate) use raw::{Raw, are_aggregates};
 pub(crate) use silence::DATAGRAMS_MIN;
 pub use together::{GroupPayload, HostCpus, Together, together};
-pub(crate) use values::{Amount, Values, lacks, note_unread};
+pub(crate) use values::{Amount, Values, lacks, note_lack, note_unread};
 pub(crate) use window::Readings;
 
 /// Time of other programs below which a trial is not flagged for it, in CPUs. The agents' own

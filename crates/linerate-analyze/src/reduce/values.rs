@@ -172,8 +172,13 @@ pub(crate) fn note_unread(outcome: &Outcome, response: &str) {
         .iter()
         .any(|(responses, seen)| responses.contains(&response) && has(seen));
     if !is_of_another && !of.any(|(_, of)| of.iter().all(has)) {
-        LACKS.set(true);
+        note_lack();
     }
+}
+
+/// Notes that something was asked for that was not read.
+pub(crate) fn note_lack() {
+    LACKS.set(true);
 }
 
 /// Returns what `read` returns, and whether it asked for something that was not read.
@@ -215,7 +220,11 @@ pub(crate) trait Values {
 
 impl Values for Outcome {
     fn value(&self, response: &str) -> Option<f64> {
-        Outcome::value(self, response)
+        let value = Outcome::value(self, response);
+        if value.is_none() {
+            note_unread(self, response);
+        }
+        value
     }
 }
 
