@@ -6,6 +6,9 @@ mod builder {
 
     pub use crate::whole_study::study;
 }
+#[macro_use]
+mod worlds;
+
 mod answer;
 mod both_ways;
 mod capacity;
