@@ -4,7 +4,9 @@ use std::borrow::Borrow;
 
 use linerate_analyze::analyze;
 use linerate_model::HostName;
+use linerate_model::analysis::{Analysis, Chapter};
 use linerate_model::datagram::Datagrams;
+use linerate_model::experiment::{Factor, Level};
 use linerate_model::finding::{Finding, FindingKind};
 use linerate_model::host::{Fact, FactValue};
 use linerate_model::limiter::Limiter;
@@ -187,6 +189,30 @@ pub(crate) fn trials(rate: Option<f64>, workload: Workload, truths: &[Truth]) ->
     run
 }
 
+/// An experiment on a workload, or a chapter of the study, without trials.
+pub(crate) fn begun(
+    rate: Option<f64>,
+    name: &str,
+    chapter: Option<u32>,
+    workload: Workload,
+) -> MadeRun {
+    let mut run = MadeRun::new(1, rate);
+    run.experiment(name, chapter, workload);
+    run
+}
+
+/// The same of a study.
+pub(crate) fn studied(
+    rate: Option<f64>,
+    name: &str,
+    chapter: Option<u32>,
+    workload: Workload,
+) -> MadeRun {
+    let mut run = begun(rate, name, chapter, workload);
+    run.recording.document.study = true;
+    run
+}
+
 /// One trial.
 pub(crate) fn once(rate: Option<f64>, workload: Workload, truth: &Truth) -> MadeRun {
     trials(rate, workload, std::slice::from_ref(truth))
@@ -248,6 +274,20 @@ pub(crate) fn found(recording: &Recording, id: &str) -> Option<Finding> {
     told.find(|finding| finding.id.ends_with(id))
 }
 
+/// The chapter of this name.
+#[track_caller]
+pub(crate) fn chapter<'a>(analysis: &'a Analysis, id: &str) -> &'a Chapter {
+    let mut chapters = analysis.chapters.iter();
+    let found = chapters.find(|chapter| chapter.id == id);
+    found.expect("the chapter exists")
+}
+
+/// What a chapter answers.
+#[track_caller]
+pub(crate) fn answer_of(analysis: &Analysis, id: &str) -> String {
+    chapter(analysis, id).answer.clone().expect("an answer")
+}
+
 /// The limiter among the findings.
 pub(crate) fn limiter_of(run: &MadeRun) -> Option<(Limiter, Finding)> {
     let mut findings = analyze(&run.recording).findings.into_iter();
@@ -272,6 +312,8 @@ pub(crate) fn next_of(run: &MadeRun) -> String {
 
 /// What tests change of a recording.
 pub(crate) trait Change {
+    /// Adds three trials that are alike.
+    fn alike(&mut self, levels: &[(Factor, Level)], truth: &Truth);
     /// Leaves the samples that are to be kept.
     fn keep(&mut self, is_kept: impl Fn(&TrialSample) -> bool);
     /// Changes each sample.
@@ -299,6 +341,10 @@ pub(crate) trait Change {
 }
 
 impl Change for MadeRun {
+    fn alike(&mut self, levels: &[(Factor, Level)], truth: &Truth) {
+        self.cell(levels, &[truth.clone(), truth.clone(), truth.clone()]);
+    }
+
     fn keep(&mut self, is_kept: impl Fn(&TrialSample) -> bool) {
         let samples = std::mem::take(&mut self.recording.samples);
         self.recording.samples = samples.iter().filter(is_kept).collect();
