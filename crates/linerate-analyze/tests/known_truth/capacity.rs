@@ -9,7 +9,8 @@ use linerate_model::run::Recording;
 use linerate_model::sample::{End, Subject};
 use linerate_model::workload::Direction;
 
-use crate::builder::{MSS, MadeRun, Truth, size, stream};
+use crate::builder::{MSS, Truth, size, stream};
+use crate::worlds::{GIGABIT, begun, trials};
 
 /// What a packet, a KiB, a call and a wake-up cost here, in seconds.
 const PACKET_S: f64 = 2e-6;
@@ -36,19 +37,15 @@ fn recording(noise: f64) -> Recording {
 /// The same, the largest messages so many times as dear.
 fn recording_of(noise: f64, dear: f64) -> Recording {
     let mut draw = Draw::new(7);
-    let mut run = MadeRun::new(1, Some(1e9));
-    run.experiment("load-steps", None, stream());
+    let mut run = begun(GIGABIT, "load-steps", None, stream());
     let mut wakes = Vec::new();
     for block in 1..=3 {
         for bytes in [1024_u64, 8192, 131_072] {
             for rate in [100e6, 250e6, 400e6, 600e6, 800e6] {
                 let (wake, cpus) = server(rate, bytes as f64);
                 let cpus = if bytes == 131_072 { dear * cpus } else { cpus };
-                let truth = Truth {
-                    cpus: cpus * (1.0 + noise * draw.normal()),
-                    segments_per_ack: PER_ACK,
-                    ..Truth::stream(rate)
-                };
+                let truth = like!(Truth::stream(rate); cpus: cpus * (1.0 + noise * draw.normal()),
+                    segments_per_ack: PER_ACK);
                 let cell = [
                     (Factor::MessageBytes, size(bytes)),
                     (Factor::Rate, Level::Rate(rate as u64)),
@@ -162,9 +159,7 @@ fn rows_have_what_prices_are_computed_from() {
 
 #[test]
 fn there_is_no_model_of_too_few_cells_and_no_answer_of_a_way_that_was_not_measured() {
-    let mut run = MadeRun::new(1, Some(1e9));
-    run.experiment("one", None, stream());
-    run.cell(&[], &vec![Truth::stream(1e8); 3]);
+    let run = trials(GIGABIT, stream(), &vec![Truth::stream(1e8); 3]);
     let found = capacity(&run.recording, None);
     assert!(found.models.is_empty());
     // Streams each way, and exchanges.

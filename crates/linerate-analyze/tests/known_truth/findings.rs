@@ -15,7 +15,7 @@ use linerate_model::workload::Workload;
 use crate::builder::{MadeRun, Truth, rr, size, stream, switches};
 use crate::told;
 use crate::worlds::{
-    Change, GIGABIT, MS, found, limiters, next_of, once, sized, thrice, trials, written_in,
+    Change, GIGABIT, MS, begun, found, limiters, next_of, once, sized, thrice, trials, written_in,
 };
 
 #[test]
@@ -282,14 +282,13 @@ fn the_round_trip_is_named() {
 /// A run of split requests, those of the study's `chapter` or of a user's file, in which each combination
 /// takes what `rtt_ns` says.
 fn split_requests(chapter: Option<u32>, rtt_ns: impl Fn(bool, bool) -> u64) -> Recording {
-    let mut run = MadeRun::new(1, GIGABIT);
-    run.experiment("split-request", chapter, rr(200));
+    let mut run = begun(GIGABIT, "split-request", chapter, rr(200));
     for nagle in [true, false] {
         for ack in [true, false] {
             let mut levels = switches(nagle, ack).to_vec();
             levels.push((Factor::RequestWrites, Level::Count(2)));
             let truth = like!(Truth::transactions(rtt_ns(nagle, ack)); rtt_ns: 50_000);
-            run.cell(&levels, &[truth.clone(), truth.clone(), truth]);
+            run.alike(&levels, &truth);
         }
     }
     run.recording
@@ -446,8 +445,7 @@ fn placed(rtts_ns: &[u64], apart: &[bool]) -> Recording {
 
 /// The same in cells of so many replicates.
 fn placed_in_cells(rtts_ns: &[u64], apart: &[bool], replicates: usize) -> Recording {
-    let mut run = MadeRun::new(1, GIGABIT);
-    run.experiment("latency", None, rr(1));
+    let mut run = begun(GIGABIT, "latency", None, rr(1));
     let truths: Vec<Truth> = rtts_ns
         .iter()
         .map(|rtt| Truth::transactions(*rtt))
@@ -671,8 +669,7 @@ fn ends_that_always_share_a_cpu_are_a_caution() {
     assert_eq!(cautions(&placed(&[7_000_000; 3], &[false; 3])), 0);
     // Nor where many requests are under way at once, over 5 ms; over 100 µs it does.
     let under_way = |min_rtt_ns: i64| {
-        let mut run = MadeRun::new(1, GIGABIT);
-        run.experiment("latency", None, like!(rr(1); manner.in_flight: 16));
+        let mut run = begun(GIGABIT, "latency", None, like!(rr(1); manner.in_flight: 16));
         run.cell(
             &[],
             &[

@@ -5,7 +5,8 @@ use linerate_model::analysis::{Analysis, Chapter};
 use linerate_model::experiment::{DesignKind, Factor, Level};
 use linerate_model::finding::Verdict;
 
-use crate::builder::{MadeRun, Truth, size, stream};
+use crate::builder::{Truth, size, stream};
+use crate::worlds::{GIGABIT, begun};
 
 const BLOCKS: u32 = 4;
 /// Deviation of a trial.
@@ -23,8 +24,7 @@ fn made(
     shares: impl Fn(&[(Factor, Level)]) -> f64,
 ) -> Analysis {
     let mut draw = Draw::new(chapter.into());
-    let mut run = MadeRun::new(1, Some(1e9));
-    run.experiment(name, Some(chapter), stream());
+    let mut run = begun(GIGABIT, name, Some(chapter), stream());
     let experiment = run.recording.document.plan.experiments.last_mut();
     let experiment = experiment.expect("it was added");
     experiment.suffices = suffices.to_vec();
@@ -154,8 +154,7 @@ fn most_connections_are_told_beside_the_best_of_each_way() {
 fn frames_of_9000_bytes_carry_more_than_those_of_the_hosts() {
     // 985 Mbit/s of payload cannot pass in frames of 1500 B, and does in those of 9000.
     let of = |mtu: Level| {
-        let mut run = MadeRun::new(1, Some(1e9));
-        run.experiment("transfer-size", Some(4), stream());
+        let mut run = begun(GIGABIT, "transfer-size", Some(4), stream());
         let level = (Factor::Mtu, mtu);
         run.cell(
             &[level],
@@ -182,8 +181,7 @@ fn an_offload_is_told_by_its_comparison() {
         cells.push(cell);
     }
     let mut draw = Draw::new(14);
-    let mut run = MadeRun::new(1, Some(1e9));
-    run.experiment("offloads", Some(14), stream());
+    let mut run = begun(GIGABIT, "offloads", Some(14), stream());
     let experiment = run.recording.document.plan.experiments.last_mut();
     let experiment = experiment.expect("it was added");
     experiment.design = DesignKind::OneAtATime;

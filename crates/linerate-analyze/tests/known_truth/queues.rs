@@ -10,7 +10,8 @@ use linerate_model::run::{FlowRecord, Incoming, Recording};
 use linerate_model::sample::{End, QueueKind, Subject};
 use linerate_model::unit::Unit;
 
-use crate::builder::{MadeRun, Truth, stream};
+use crate::builder::{Truth, stream};
+use crate::worlds::{GIGABIT, begun};
 
 const QUEUES: u32 = 4;
 const REPLICATES: usize = 3;
@@ -21,8 +22,7 @@ const NAPI: u32 = 8000;
 
 /// Chapter 12 with 1, 4 and 16 connections; `queue_of` says where each lies, if `queues` is not 0.
 fn recording(queues: u32, queue_of: impl Fn(&FlowRecord) -> u32) -> Recording {
-    let mut run = MadeRun::new(1, Some(1e9));
-    run.experiment("queues", Some(12), stream());
+    let mut run = begun(GIGABIT, "queues", Some(12), stream());
     for connections in [1, 4, 16] {
         let level = (Factor::Connections, Level::Count(connections));
         run.cell(&[level], &vec![Truth::stream(500e6); REPLICATES]);
@@ -134,11 +134,7 @@ fn connections_that_all_lie_on_one_queue_are_worse_than_chance() {
     let (chapter, finding) = chapter_and_finding(&recording);
     let finding = finding.expect("worse than chance");
     assert_eq!(finding.kind, FindingKind::Effect);
-    assert!(
-        finding.claim.contains("in 6 of 6 trials"),
-        "{}",
-        finding.claim
-    );
+    says!(finding.claim; "in 6 of 6 trials");
     assert_eq!(finding.effect.value, 4.0);
     let answer = chapter.answer.as_deref().expect("an answer");
     assert!(answer.starts_with(&finding.claim), "{answer}");
@@ -174,13 +170,7 @@ fn where_sockets_do_not_tell_packets_are_judged() {
     check(&recording, "rx_queue_flows_imbalance", None);
     let (_, finding) = chapter_and_finding(&recording);
     let finding = finding.expect("judged");
-    assert!(
-        finding
-            .claim
-            .starts_with("RSS spreads the packets less evenly"),
-        "{}",
-        finding.claim
-    );
+    says!(finding.claim; begins "RSS spreads the packets less evenly");
 }
 
 #[test]
@@ -191,17 +181,11 @@ fn one_queue_has_nothing_to_balance_and_none_says_why() {
     let (chapter, finding) = chapter_and_finding(&one);
     assert_eq!(finding, None);
     let answer = chapter.answer.expect("an answer");
-    assert!(
-        answer.contains("eth0 of server has one receive queue"),
-        "{answer}"
-    );
+    says!(answer; "eth0 of server has one receive queue");
     let none = recording(0, |_| 0);
     check(&none, "rx_queues", None);
     let (chapter, finding) = chapter_and_finding(&none);
     assert_eq!(finding, None);
     let answer = chapter.answer.expect("an answer");
-    assert!(
-        answer.starts_with("There are no counters of packets by receive queue"),
-        "{answer}"
-    );
+    says!(answer; begins "There are no counters of packets by receive queue");
 }

@@ -20,7 +20,7 @@ use linerate_model::workload::{Direction, Part, Workload};
 use linerate_model::{FlowId, TrialId};
 
 use crate::builder::{MadeRun, Truth, WINDOW_NS, rr, stream};
-use crate::worlds::{Change, GIGABIT, MS, datagrams, next_of, once, sized, trials};
+use crate::worlds::{Change, GIGABIT, MS, begun, datagrams, next_of, once, sized, trials};
 
 fn one(workload: Workload, truth: Truth) -> Outcome {
     outcome(&once(GIGABIT, workload, &truth))
@@ -125,8 +125,7 @@ fn transactions_have_quantiles_where_there_are_enough() {
 
 #[test]
 fn directions_are_kept_apart() {
-    let mut run = MadeRun::new(1, GIGABIT);
-    run.experiment("one", None, like!(stream(); connections: 2));
+    let mut run = begun(GIGABIT, "one", None, like!(stream(); connections: 2));
     let both = (Factor::Direction, Level::Word("both".to_owned()));
     run.cell(&[both], &[Truth::stream(1.6e9)]);
     let outcome = outcome(&run);
@@ -881,13 +880,12 @@ fn datagrams_that_came_twice_are_received_once() {
 fn flows_that_are_too_many_for_the_line_do_not_spoil_the_study() {
     // One connection and 64, three trials each: of the 64 some carry nothing.
     let level = |shares: [f64; 64], invalid: Option<&str>| {
-        let mut run = MadeRun::new(1, GIGABIT);
-        run.experiment("queues", Some(11), stream());
+        let mut run = begun(GIGABIT, "queues", Some(11), stream());
         let one = Truth::stream(400e6);
         let many = like!(one; shares: shares.to_vec(), invalid: invalid.map(str::to_owned));
         for (connections, truth) in [(1, one), (64, many)] {
             let levels = [(Factor::Connections, Level::Count(connections))];
-            run.cell(&levels, &[truth.clone(), truth.clone(), truth]);
+            run.alike(&levels, &truth);
         }
         analyze(&run.recording).trust.map(|trust| trust.level)
     };

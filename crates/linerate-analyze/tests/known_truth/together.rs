@@ -17,11 +17,7 @@ fn made() -> MadeRun {
     let mut workload = stream();
     workload.connections = CONNECTIONS;
     run.experiment("one", None, workload);
-    let truth = Truth {
-        cpus: 0.8,
-        others_cpus: 0.1,
-        ..Truth::stream(600e6)
-    };
+    let truth = like!(Truth::stream(600e6); cpus: 0.8, others_cpus: 0.1);
     run.cell(&[], &[truth.clone(), truth]);
     run
 }
