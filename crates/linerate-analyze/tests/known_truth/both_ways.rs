@@ -1,12 +1,6 @@
 //! A stream that goes both ways: each direction is told by its own evidence.
 
-use linerate_model::FlowId;
-use linerate_model::limiter::Limiter;
-use linerate_model::sample::Subject;
-use linerate_model::workload::{Direction, Traffic, Workload};
-
-use crate::builder::{MadeRun, Truth, stream};
-use crate::worlds::{MS, named, next_of, once};
+use crate::prelude::*;
 
 pub(crate) fn going(workload: &Workload, way: Direction) -> Workload {
     let mut workload = workload.clone();

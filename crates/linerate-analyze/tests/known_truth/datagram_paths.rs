@@ -1,16 +1,8 @@
 //! Datagrams that are lost on the way: of a full path, by chance, in bursts. And rates that were asked for, beside what
 //! else might hold them.
 
-use linerate_analyze::reduce::outcomes;
-use linerate_model::limiter::Limiter;
-use linerate_model::metric::Metric;
-use linerate_model::response::name;
-use linerate_model::sample::Subject;
-use linerate_model::workload::{Direction, Part, Workload};
-
 use crate::both_ways::{going, joined};
-use crate::builder::{MadeRun, Truth, stream};
-use crate::worlds::{Change, MS, datagrams, named, received, run};
+use crate::prelude::*;
 
 /// Payload of a datagram.
 const BYTES: i64 = 1448;
@@ -48,15 +40,12 @@ fn stream_of(workload: Workload, steps: &[Step], truth: Truth, at: Lost) -> Made
     }
     crate::forget(&mut run.recording, Metric::AppBytesSent);
     let first = run.recording.trials[0].trial;
-    let flows: Vec<_> = run
+    let flows = run
         .recording
         .flows
         .iter()
-        .filter(|flow| flow.trial == first)
-        .collect();
-    let ends = flows
-        .iter()
-        .map(|flow| (flow.part, flow.host.to_string(), flow.flow, flow.end));
+        .filter(|flow| flow.trial == first);
+    let ends = flows.map(|it| (it.part, it.host.to_string(), it.flow, it.end));
     for (part, host, flow, end) in ends.collect::<Vec<_>>() {
         let counts: &[Counter] = match part {
             Part::Sender => &[
@@ -71,9 +60,8 @@ fn stream_of(workload: Workload, steps: &[Step], truth: Truth, at: Lost) -> Made
         for (metric, of) in counts {
             let at = |step: usize| step as i64 * 1000 * MS / steps.len() as i64;
             let sum = |step: usize| steps[..step].iter().map(of).sum::<i64>();
-            let readings: Vec<(i64, i64)> = (0..=steps.len())
-                .map(|step| (at(step), sum(step)))
-                .collect();
+            let readings = (0..=steps.len()).map(|step| (at(step), sum(step)));
+            let readings: Vec<(i64, i64)> = readings.collect();
             run.put(&host, &Subject::Flow(flow, end), *metric, &readings);
         }
     }
@@ -88,12 +76,8 @@ fn asked(steps: &[Step], segments: u32, at: Lost) -> MadeRun {
     let each = steps.first().map_or(0, |step| step.0 + step.1);
     let rate_bps = each * BYTES * 8 * steps.len() as i64;
     let workload = datagrams(Some(rate_bps as u64), BYTES as u64);
-    stream_of(
-        like!(workload; manner.segments: segments),
-        steps,
-        working(0.2),
-        at,
-    )
+    let workload = like!(workload; manner.segments: segments);
+    stream_of(workload, steps, working(0.2), at)
 }
 
 /// The same where what is lost is lost on the way.
@@ -145,10 +129,8 @@ fn a_full_path_each_way_comes_before_missing_cpus() {
         stream_of(workload, steps, truth, Lost::OnTheWay)
     };
     let both = |steps: &[Step]| {
-        joined(
-            flood(Direction::ToServer, steps),
-            flood(Direction::FromServer, steps),
-        )
+        let to_server = flood(Direction::ToServer, steps);
+        joined(to_server, flood(Direction::FromServer, steps))
     };
     worlds! {
         PathRate: both(&[(320, 9680); 20]), begins "To the server, the path is full",
@@ -287,42 +269,29 @@ fn none_arrives(counted: &[(&str, Metric, i64)]) -> MadeRun {
 
 #[test]
 fn what_the_receiving_host_drops_is_not_lost_on_the_way() {
-    let server = |counted: &[(Metric, i64)]| -> Vec<(&str, Metric, i64)> {
-        counted
-            .iter()
-            .map(|(metric, amount)| ("server", *metric, *amount))
-            .collect()
-    };
+    const CAME: Metric = Metric::SnmpIpInReceives;
+    const DELIVERED: Metric = Metric::SnmpIpInDelivers;
     // Its packet filter: they came to IP, and were not delivered.
-    let filtered = none_arrives(&server(&[
-        (Metric::SnmpIpInReceives, 3_100),
-        (Metric::SnmpIpInDelivers, 100),
-    ]));
+    let filtered = none_arrives(&[("server", CAME, 3_100), ("server", DELIVERED, 100)]);
     assert_eq!(lost_at(&filtered), [(name::LOST_RECEIVER_IP, 3_000.0)]);
     // Its memory for fragments, of which each datagram has six; one in 3000 came without its last.
-    let of_client = [
+    let fragments = none_arrives(&[
         ("client1", Metric::SnmpIpFragOks, 3_000),
         ("client1", Metric::SnmpIpFragCreates, 18_000),
-    ];
-    let of_server = server(&[
-        (Metric::SnmpIpInReceives, 18_100),
-        (Metric::SnmpIpInDelivers, 100),
-        (Metric::SnmpIpReasmReqds, 18_000),
-        (Metric::SnmpIpReasmOks, 0),
-        (Metric::SnmpIpReasmFails, 17_995),
-        (Metric::SnmpIpReasmTimeout, 1),
+        ("server", CAME, 18_100),
+        ("server", DELIVERED, 100),
+        ("server", Metric::SnmpIpReasmReqds, 18_000),
+        ("server", Metric::SnmpIpReasmOks, 0),
+        ("server", Metric::SnmpIpReasmFails, 17_995),
+        ("server", Metric::SnmpIpReasmTimeout, 1),
     ]);
-    let fragments = none_arrives(&[&of_client[..], &of_server].concat());
-    let expected = [
-        (name::LOST_REASSEMBLY, 2_999.0),
-        (name::LOST_NOT_LOCATED, 1.0),
-    ];
-    assert_eq!(lost_at(&fragments), expected);
-    let nothing = none_arrives(&server(&[
-        (Metric::SnmpIpInReceives, 100),
-        (Metric::SnmpIpInDelivers, 100),
-    ]));
-    assert_eq!(lost_at(&nothing), [(name::LOST_NOT_LOCATED, 3_000.0)]);
+    let (reassembly, elsewhere) = (name::LOST_REASSEMBLY, name::LOST_NOT_LOCATED);
+    assert_eq!(
+        lost_at(&fragments),
+        [(reassembly, 2_999.0), (elsewhere, 1.0)]
+    );
+    let nothing = none_arrives(&[("server", CAME, 100), ("server", DELIVERED, 100)]);
+    assert_eq!(lost_at(&nothing), [(elsewhere, 3_000.0)]);
     worlds! {
         NothingArrives: filtered, action "nft list ruleset";
         NothingArrives: fragments, action "-l 1400";
@@ -330,12 +299,13 @@ fn what_the_receiving_host_drops_is_not_lost_on_the_way() {
         NothingArrives: nothing;
     }
     // A router's packets are passed on, and those of IPv6 that connection tracking joins are nobody's loss.
-    let forwarded = none_arrives(&server(&[
-        (Metric::SnmpIpInReceives, 3_100),
-        (Metric::SnmpIpInDelivers, 100),
-        (Metric::SnmpIpForwarded, 3_000),
-    ]));
-    assert_eq!(lost_at(&forwarded), [(name::LOST_NOT_LOCATED, 3_000.0)]);
+    let passed_on = ("server", Metric::SnmpIpForwarded, 3_000);
+    let forwarded = none_arrives(&[
+        ("server", CAME, 3_100),
+        ("server", DELIVERED, 100),
+        passed_on,
+    ]);
+    assert_eq!(lost_at(&forwarded), [(elsewhere, 3_000.0)]);
 }
 
 #[test]

@@ -1,19 +1,9 @@
 //! Request/response: what holds it, told by what only that cause leaves behind.
 
-use linerate_analyze::reduce::{name, outcomes};
-use linerate_model::finding::FindingKind;
-use linerate_model::limiter::Limiter;
-use linerate_model::metric::Metric;
-use linerate_model::reason::Reason;
-use linerate_model::run::{Control, HostPart, Validity};
-use linerate_model::sample::{End, Subject};
 use linerate_model::step::Step;
-use linerate_model::workload::{Setting, Traffic, Workload};
-use linerate_model::{Bytes, Nanos};
+use linerate_model::workload::Setting;
 
-use crate::builder::{MadeRun, Truth, WINDOW_NS, rr, stream};
-use crate::told;
-use crate::worlds::{Change, GIGABIT, MS, found, next_of, once, run, thrice, written_in};
+use crate::prelude::*;
 
 fn split() -> Workload {
     written_in(rr(200), 2)

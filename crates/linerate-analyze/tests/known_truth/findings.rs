@@ -1,22 +1,11 @@
 //! Each finding where it must be and where it must not.
 
-use linerate_analyze::analyze;
-use linerate_model::BitsPerSec;
-use linerate_model::experiment::{Factor, Level};
-use linerate_model::finding::{FindingKind, TrustLevel};
-use linerate_model::flag::{Note, TrialFlag};
-use linerate_model::limiter::Limiter;
-use linerate_model::manner::{Transport, WaitBy};
-use linerate_model::run::{Recording, ZeroCopyCount};
-use linerate_model::sample::{End, Subject};
+use linerate_model::flag::Note;
+use linerate_model::manner::WaitBy;
+use linerate_model::run::ZeroCopyCount;
 use linerate_model::shortfall::{ConnectionCount, RequestCount};
-use linerate_model::workload::Workload;
 
-use crate::builder::{MadeRun, Truth, rr, size, stream, switches};
-use crate::told;
-use crate::worlds::{
-    Change, GIGABIT, MS, begun, found, limiters, next_of, once, sized, thrice, trials, written_in,
-};
+use crate::prelude::*;
 
 #[test]
 fn nothing_limits_an_idle_path() {
@@ -198,20 +187,16 @@ fn a_generator_that_is_late_is_told_where_it_makes_the_tail() {
         // Nobody else has CPU time worth a word.
         let truth = like!(Truth::usual(); latency: vec![(tail_us * 1000, 2500)],
             lateness: vec![(2_000, 2000), (late_us * 1000, 500)], cpus: 0.1);
-        found(
-            &thrice(GIGABIT, workload, &truth).recording,
-            "generator-late",
-        )
+        let run = thrice(GIGABIT, workload, &truth);
+        found(&run.recording, "generator-late")
     };
     let late = told(400, 1000, WaitBy::Auto).expect("two fifths of the tail");
     says!(late.claim; "400 µs", "40 %");
     says!(late.explanation; "--busy-poll");
     says!(late.action.unwrap_or_default(); "--busy-poll");
     assert!(told(199, 1000, WaitBy::Auto).is_none(), "less than a fifth");
-    assert!(
-        told(99, 100, WaitBy::Auto).is_none(),
-        "as any host wakes a thread"
-    );
+    let is_so = told(99, 100, WaitBy::Auto).is_none();
+    assert!(is_so, "as any host wakes a thread");
     let late = told(400, 1000, WaitBy::Spin).expect("late all the same");
     // It does so already.
     says!(late.explanation; no "--busy-poll");
@@ -305,11 +290,8 @@ fn a_stall_is_proven_by_toggling() {
     let stall = &analysis.findings[0];
     assert_eq!(stall.kind, FindingKind::Limiter(Limiter::NagleDelayedAck));
     says!(stall.claim; "44 ms", "60 µs", "Nagle off");
-    assert!(
-        (stall.effect.value - 43.94e6).abs() < 1e3,
-        "{:?}",
-        stall.effect
-    );
+    let is_so = (stall.effect.value - 43.94e6).abs() < 1e3;
+    assert!(is_so, "{:?}", stall.effect);
     let mut chapters = analysis.chapters.iter();
     let chapter = chapters.find(|one| one.title == "split-request");
     let answer = chapter.and_then(|one| one.answer.as_deref());
@@ -348,24 +330,18 @@ fn cautions_are_raised_only_with_cause() {
     // The one measurement of a run has no name that says anything.
     let noisy = trials(GIGABIT, stream(), &three(0.1));
     says!(found(&noisy.recording, "one/caution/noise").expect("a caution").claim; ends " %).");
-    assert_eq!(
-        ids(&three(0.01)[..2], &as_it_is),
-        ["run/caution/replicates"]
-    );
+    let two = ids(&three(0.01)[..2], &as_it_is);
+    assert_eq!(two, ["run/caution/replicates"]);
     let late = like!(Truth::usual(); skew_ns: 60_000_000);
     let late = [late.clone(), late.clone(), late];
     assert_eq!(ids(&late, &as_it_is), ["run/caution/start-skew"]);
     let invalid = like!(Truth::usual(); invalid: Some("client1 vanished".to_owned()));
     let with_invalid = [three(0.0).to_vec(), vec![invalid]].concat();
     assert_eq!(ids(&with_invalid, &as_it_is), ["run/caution/invalid"]);
-    let in_lab = ids(&three(0.0), &|run| {
-        run.recording
-            .document
-            .hosts
-            .iter_mut()
-            .for_each(|host| host.lab = true);
+    let shared = ids(&three(0.0), &|run| {
+        in_lab(run);
     });
-    assert_eq!(in_lab, ["run/caution/shared-cpus"]);
+    assert_eq!(shared, ["run/caution/shared-cpus"]);
     let capped = ids(&three(0.0), &|run| {
         for flow in &mut run.recording.flows {
             let mut settings: Vec<_> = flow.settings.into_iter().cloned().collect();
@@ -394,13 +370,8 @@ fn cautions_are_raised_only_with_cause() {
         first.requests = Some(RequestCount { due: 9, sent: 7 });
         first.connections = made(7, 2, Some("connecting failed"));
     });
-    assert_eq!(
-        short,
-        [
-            "run/caution/short/requests",
-            "run/caution/short/connections"
-        ]
-    );
+    let expected = ["requests", "connections"].map(|what| format!("run/caution/short/{what}"));
+    assert_eq!(short, expected);
 }
 
 #[test]
@@ -418,15 +389,12 @@ fn a_stall_is_found_in_windows_too_short_for_a_median() {
     let stall = &analyze(&recording).findings[0];
     assert_eq!(stall.kind, FindingKind::Limiter(Limiter::NagleDelayedAck));
     let waiting = &stall.evidence.as_slice()[0];
-    assert_eq!(
-        (waiting.what.as_str(), waiting.estimate.n),
-        ("median round trip", 3)
-    );
+    let of = (waiting.what.as_str(), waiting.estimate.n);
+    assert_eq!(of, ("median round trip", 3));
     // Of a single trial only the mean is left.
     let single = waiting.trials[0];
-    recording
-        .trials
-        .retain(|record| record.trial == single || record.trial.0 > 3);
+    let is_left = |trial: TrialId| trial == single || trial.0 > 3;
+    recording.trials.retain(|record| is_left(record.trial));
     let stall = &analyze(&recording).findings[0];
     assert_eq!(stall.evidence.as_slice()[0].what, "mean round trip");
 }
@@ -446,10 +414,8 @@ fn placed(rtts_ns: &[u64], apart: &[bool]) -> Recording {
 /// The same in cells of so many replicates.
 fn placed_in_cells(rtts_ns: &[u64], apart: &[bool], replicates: usize) -> Recording {
     let mut run = begun(GIGABIT, "latency", None, rr(1));
-    let truths: Vec<Truth> = rtts_ns
-        .iter()
-        .map(|rtt| Truth::transactions(*rtt))
-        .collect();
+    let truths = rtts_ns.iter().copied().map(Truth::transactions);
+    let truths: Vec<Truth> = truths.collect();
     for (at, truths) in (0..).zip(truths.chunks(replicates)) {
         let level = (Factor::RequestBytes, size(1 + at));
         let levels = if replicates < rtts_ns.len() {
@@ -478,49 +444,32 @@ fn placement_that_decides_the_rate_is_named() {
     let mut mixed = placed(&[20_000, 60_000, 20_000, 60_000], &in_turn);
     let effect = placement_effect(&mixed).expect("both placements were seen");
     assert!((effect - 3.0).abs() < 0.01, "{effect}");
-    assert_eq!(
-        of(&[20_000, 21_000, 20_000, 21_000], &in_turn),
-        None,
-        "5 % is noise"
-    );
-    let mixed_up = of(
-        &[28_000, 55_000, 55_000, 54_000, 52_000],
-        &[false, false, true, true, true],
-    );
+    let near = of(&[20_000, 21_000, 20_000, 21_000], &in_turn);
+    assert_eq!(near, None, "5 % is noise");
+    let but_one = [false, false, true, true, true];
+    let mixed_up = of(&[28_000, 55_000, 55_000, 54_000, 52_000], &but_one);
     assert_eq!(mixed_up, None, "one trial is no proof");
-    assert_eq!(
-        of(&[20_000, 60_000], &[false, true]),
-        None,
-        "nothing tells the spread"
-    );
+    let once = of(&[20_000, 60_000], &[false, true]);
+    assert_eq!(once, None, "nothing tells the spread");
     // Two cells that agree in which is faster, and not in how much: ± 2.5 around 0.6 in logarithms.
     let cells = [1.5, 2.2].map(|factor| (20_000.0 * factor) as u64);
     let cells = cells.map(|apart| [20_000, 20_000, apart, apart]).concat();
     let two_cells = placed_in_cells(&cells, &[false, false, true, true].repeat(2), 4);
     assert_eq!(placement_effect(&two_cells), None, "two are a range");
-    assert_eq!(
-        of(&[60_000, 60_000, 20_000], &[true; 3]),
-        None,
-        "one placement only"
-    );
+    let pinned = of(&[60_000, 60_000, 20_000], &[true; 3]);
+    assert_eq!(pinned, None, "one placement only");
     for host in &mut mixed.document.hosts {
         host.lab = false;
     }
-    assert_eq!(
-        placement_effect(&mixed),
-        None,
-        "hosts of a network share no CPU"
-    );
+    // Hosts of a network share no CPU.
+    assert_eq!(placement_effect(&mixed), None);
 }
 
 #[test]
 fn other_programs_are_named_where_they_share_the_cpus() {
     let finding = |others_cpus: f64, is_read: bool| {
-        let mut run = thrice(
-            GIGABIT,
-            stream(),
-            &like!(Truth::usual(); cpus: 1.0, others_cpus),
-        );
+        let truth = like!(Truth::usual(); cpus: 1.0, others_cpus);
+        let mut run = thrice(GIGABIT, stream(), &truth);
         run.keep(|sample| is_read || !matches!(sample.subject, Subject::Thread(_)));
         found(&run.recording, "run/caution/disturbed").map(|found| found.effect.value)
     };
@@ -535,11 +484,8 @@ fn other_programs_are_named_where_they_share_the_cpus() {
 #[test]
 fn why_a_rate_is_above_what_the_link_carries_is_said() {
     let at = |bps: f64| {
-        trials(
-            GIGABIT,
-            stream(),
-            &[bps, bps + 1e6, bps - 1e6].map(Truth::stream),
-        )
+        let truths = [bps, bps + 1e6, bps - 1e6].map(Truth::stream);
+        trials(GIGABIT, stream(), &truths)
     };
     worlds! {
         LinkRate: at(943e6), why "A window may hold up to 0.5 % more than that";
@@ -588,10 +534,8 @@ fn time_in_no_mode_is_told_where_it_is_more_than_usual() {
     let (found, level) = of(&[0.14, 0.14, 0.34]);
     let found = found.expect("one trial misses more");
     assert!((found.effect.value - 0.2).abs() < 0.001, "{found:?}");
-    assert_eq!(
-        found.claim,
-        "20 % more of the CPUs' time than usual is in no CPU mode in 1 of 3 trials: taken, or not counted."
-    );
+    let claim = "20 % more of the CPUs' time than usual is in no CPU mode in 1 of 3 trials: taken, or not counted.";
+    assert_eq!(found.claim, claim);
     assert_eq!(level, TrustLevel::Limited);
 }
 
@@ -657,9 +601,8 @@ fn time_that_no_mode_has_matters_where_cpus_may() {
 fn ends_that_always_share_a_cpu_are_a_caution() {
     let cautions = |recording: &Recording| {
         let findings = told(recording).into_iter();
-        findings
-            .filter(|finding| finding.id == "latency/caution/one-cpu")
-            .count()
+        let cautions = findings.filter(|it| it.id == "latency/caution/one-cpu");
+        cautions.count()
     };
     let of = |apart: &[bool]| cautions(&placed(&[20_000; 3], apart));
     assert_eq!(of(&[false; 3]), 1);
@@ -670,13 +613,9 @@ fn ends_that_always_share_a_cpu_are_a_caution() {
     // Nor where many requests are under way at once, over 5 ms; over 100 µs it does.
     let under_way = |min_rtt_ns: i64| {
         let mut run = begun(GIGABIT, "latency", None, like!(rr(1); manner.in_flight: 16));
-        run.cell(
-            &[],
-            &[
-                like!(Truth::usual(); latency: vec![(5_000_000, 3080)], rtt_ns: 5 * MS,
-            min_rtt_ns: Some(min_rtt_ns)),
-            ],
-        );
+        let truth = like!(Truth::usual(); latency: vec![(5_000_000, 3080)], rtt_ns: 5 * MS,
+            min_rtt_ns: Some(min_rtt_ns));
+        run.cell(&[], &[truth]);
         in_lab(&mut run);
         cautions(&run.recording)
     };

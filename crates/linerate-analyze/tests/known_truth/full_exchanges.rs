@@ -1,14 +1,9 @@
 //! Exchanges that wait for something which more of them at a time do not take away.
 
-use linerate_model::Bytes;
-use linerate_model::manner::{Transport, WaitBy};
-use linerate_model::metric::Metric;
-use linerate_model::run::{Control, HostPart};
-use linerate_model::workload::{Traffic, Workload};
+use linerate_model::manner::WaitBy;
 
 use crate::as_single;
-use crate::builder::{MadeRun, Truth, WINDOW_NS, rr};
-use crate::worlds::{Change, MS, once, written_in};
+use crate::prelude::*;
 
 /// One trial.
 fn recorded(workload: Workload, truth: &Truth) -> MadeRun {
@@ -79,10 +74,8 @@ fn what_waits_on_no_full_path_is_not_taken_for_one() {
 #[test]
 fn a_rest_behind_a_queue_is_not_the_application() {
     let behind = |rtt_ns: i64| {
-        recorded(
-            connected(320),
-            &like!(under_way(320, &[26_200_000]); rtt_ns),
-        )
+        let truth = like!(under_way(320, &[26_200_000]); rtt_ns);
+        recorded(connected(320), &truth)
     };
     worlds! {
         /// 320 requests fill a path; of what waits TCP sends some again, and its round trip is a part of the whole.

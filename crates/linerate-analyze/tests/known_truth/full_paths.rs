@@ -1,14 +1,7 @@
 //! Full paths that the share of the time with a queue does not show, and what looks like them: how steady a rate is
 //! tells a line, unless a window, a pace, a program or chance makes it.
 
-use linerate_analyze::reduce::{name, outcomes};
-use linerate_model::BitsPerSec;
-use linerate_model::limiter::Limiter;
-use linerate_model::reason::Reason;
-use linerate_model::workload::{Direction, Workload};
-
-use crate::builder::{MadeRun, Truth, stream};
-use crate::worlds::{GIGABIT, MS, limiter_of, run};
+use crate::prelude::*;
 
 fn flows(connections: u32) -> Workload {
     like!(stream(); connections)

@@ -1,15 +1,9 @@
 //! What a host's own counters prove.
 
-use linerate_analyze::analyze;
-use linerate_analyze::reduce::{name, outcomes};
 use linerate_model::analysis::{HostInterrupts, InterruptCpu, InterruptLine};
-use linerate_model::metric::Metric;
 use linerate_model::run::HostRecord;
-use linerate_model::sample::{Subject, TrialSample};
 
-use crate::builder::{MadeRun, Truth, stream};
-use crate::told;
-use crate::worlds::{Change, GIGABIT, found, once, text, thrice, trials};
+use crate::prelude::*;
 
 /// Returns what is said of a run whose hosts read `values` of `metric` at begin and end.
 fn said_of_counter(metric: Metric, values: [i64; 2], lab: bool) -> Vec<(String, String)> {

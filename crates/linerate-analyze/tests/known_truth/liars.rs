@@ -1,18 +1,11 @@
 //! What an agent hands over that cannot be: the trial is none, and says which host and why; and what looks like it and is not.
 
 use linerate_analyze::reduce;
-use linerate_model::HostName;
-use linerate_model::datagram::Datagrams;
-use linerate_model::manner::Transport;
-use linerate_model::metric::Metric;
 use linerate_model::outcome::Outcome;
-use linerate_model::reason::{Impossible, Moved, Reason};
-use linerate_model::run::{HostProgram, Validity};
-use linerate_model::sample::{End, Subject, TrialSample};
-use linerate_model::workload::Part;
+use linerate_model::reason::{Impossible, Moved};
+use linerate_model::run::HostProgram;
 
-use crate::builder::{MadeRun, Truth, rr, stream};
-use crate::worlds::{Change, once};
+use crate::prelude::*;
 
 fn stream_run() -> MadeRun {
     once(None, stream(), &Truth::stream(20e6))

@@ -9,6 +9,37 @@ mod builder {
 #[macro_use]
 mod worlds;
 
+/// What most tests speak of.
+mod prelude {
+    pub(crate) use crate::builder::{
+        MSS, MadeRun, Truth, WINDOW_NS, rr, size, stream, study, switches,
+    };
+    pub(crate) use crate::told;
+    pub(crate) use crate::worlds::{
+        Change, GIGABIT, MS, answer_of, begun, chapter, datagrams, found, limiter_of, limiters,
+        named, next_of, once, received, run, sized, studied, text, thrice, trials, worker,
+        written_in,
+    };
+    pub(crate) use linerate_analyze::analyze;
+    pub(crate) use linerate_analyze::groups::Reduced;
+    pub(crate) use linerate_analyze::reduce::{name, outcomes};
+    pub(crate) use linerate_model::analysis::{Analysis, Chapter, TableCell};
+    pub(crate) use linerate_model::datagram::Datagrams;
+    pub(crate) use linerate_model::experiment::{Factor, Level};
+    pub(crate) use linerate_model::finding::{Finding, FindingKind, TrustLevel};
+    pub(crate) use linerate_model::flag::TrialFlag;
+    pub(crate) use linerate_model::host::FactValue;
+    pub(crate) use linerate_model::limiter::Limiter;
+    pub(crate) use linerate_model::manner::Transport;
+    pub(crate) use linerate_model::metric::Metric;
+    pub(crate) use linerate_model::reason::{Disturbance, Reason, RepeatReason};
+    pub(crate) use linerate_model::run::{Control, HostPart, Recording, Validity};
+    pub(crate) use linerate_model::sample::{End, QueueKind, Subject, TrialSample};
+    pub(crate) use linerate_model::unit::Unit;
+    pub(crate) use linerate_model::workload::{Direction, Part, Traffic, Workload};
+    pub(crate) use linerate_model::{BitsPerSec, Bytes, FlowId, HostName, Nanos, TrialId};
+}
+
 mod answer;
 mod both_ways;
 mod capacity;

@@ -1,24 +1,10 @@
 //! Numbers that cannot be: of tables, sentences and the summary.
 
-use linerate_analyze::analyze;
-use linerate_analyze::reduce::{name, outcomes};
-use linerate_model::TrialId;
-use linerate_model::analysis::{Analysis, TableCell};
-use linerate_model::datagram::Datagrams;
-use linerate_model::experiment::{Factor, Level};
 use linerate_model::finding::Estimate;
-use linerate_model::host::FactValue;
-use linerate_model::limiter::Limiter;
-use linerate_model::manner::Transport;
-use linerate_model::metric::Metric;
 use linerate_model::response::is_share;
-use linerate_model::sample::{Subject, TrialSample};
-use linerate_model::unit::Unit;
-use linerate_model::workload::{Part, Workload};
 
-use crate::builder::{MSS, MadeRun, Truth, WINDOW_NS, rr, size, stream, switches};
 use crate::grow;
-use crate::worlds::{GIGABIT, MS, answer_of, begun, limiters, once, worker, written_in};
+use crate::prelude::*;
 
 /// The claim of a stall where requests in two writes take 67 ms, but for one trial in which two
 /// retransmission timeouts make them 286 ms; without Nagle 10 ms, without delayed ACK 20 ms.

@@ -1,16 +1,8 @@
 //! Tiles, headline and chapters of a page: what they say where it is so, and not where it is not.
 
-use linerate_analyze::analyze;
-use linerate_model::analysis::{Analysis, Chapter};
 use linerate_model::answer::Tile;
-use linerate_model::experiment::{Factor, Level};
-use linerate_model::finding::Finding;
-use linerate_model::flag::TrialFlag;
-use linerate_model::limiter::Limiter;
-use linerate_model::response::name;
 
-use crate::builder::{Truth, rr, size, stream, switches};
-use crate::worlds::{Change, GIGABIT, MS, begun, named, studied, thrice};
+use crate::prelude::*;
 
 fn tile<'a>(analysis: &'a Analysis, what: &str) -> Option<&'a Tile> {
     let mut tiles = analysis.answer.tiles.iter();

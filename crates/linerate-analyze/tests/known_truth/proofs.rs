@@ -1,18 +1,11 @@
 //! What is changed after a measurement: what it proves, what it refutes, and what it leaves open.
 
-use linerate_analyze::groups::Reduced;
 use linerate_analyze::proof::{Observed, Proof, Proofs, Verdict, measured};
 use linerate_analyze::prove::{Next, Why, next, suspects};
 use linerate_analyze::single::{Shown, proven};
-use linerate_model::analysis::Analysis;
-use linerate_model::experiment::{Effect, Factor, Level, Prediction};
-use linerate_model::limiter::Limiter;
-use linerate_model::run::Recording;
-use linerate_model::workload::Workload;
-use linerate_model::{Bytes, Nanos};
+use linerate_model::experiment::{Effect, Prediction};
 
-use super::builder::{MadeRun, Truth, stream};
-use crate::worlds::{GIGABIT, begun};
+use crate::prelude::*;
 
 const GROWS: Option<Effect> = Some(Effect::Grows);
 const MAY_GROW: Option<Effect> = Some(Effect::MayGrow);
@@ -105,15 +98,17 @@ fn proof_of(
     (only(&run.recording), limiter(&run.recording))
 }
 
+#[track_caller]
+fn is(proof: &Proof, observed: Observed, verdict: Verdict) {
+    assert_eq!((proof.observed, proof.verdict), (observed, verdict));
+}
+
 #[test]
 fn a_window_that_is_larger_proves_that_the_window_was_it() {
     let window = Some(Limiter::ReceiverWindow);
     assert_eq!(limiter(&measured_run().recording), window);
     let (proof, named) = proof_of(buffers(), &[WINDOW_GROWS], [BEFORE, NINEFOLD]);
-    assert_eq!(
-        (proof.observed, proof.verdict),
-        (Observed::Grew, Verdict::Proven)
-    );
+    is(&proof, Observed::Grew, Verdict::Proven);
     assert_eq!([proof.limiter, named], [window, window]);
     let ratio = proof.ratio.expect("both were measured");
     assert!((ratio.value - 936.0 / 105.0).abs() < 0.02, "{ratio:?}");
@@ -122,10 +117,7 @@ fn a_window_that_is_larger_proves_that_the_window_was_it() {
 #[test]
 fn a_number_that_stays_refutes_the_window() {
     let (proof, named) = proof_of(buffers(), &[WINDOW_GROWS], [BEFORE, BEFORE]);
-    assert_eq!(
-        (proof.observed, proof.verdict),
-        (Observed::Stayed, Verdict::Refuted)
-    );
+    is(&proof, Observed::Stayed, Verdict::Refuted);
     assert_eq!(proof.refuted, [Limiter::ReceiverWindow]);
     assert_eq!(named, None);
 }
@@ -136,14 +128,9 @@ fn what_is_within_the_noise_is_not_decided() {
     // Twice as much and as much again: neither growth nor none.
     let after = [105e6, 210e6, 90e6, 150e6];
     let (proof, named) = proof_of(flows(), &predicted, [BEFORE, &after]);
-    assert_eq!(
-        (proof.observed, proof.verdict),
-        (Observed::Open, Verdict::NotDecided)
-    );
-    assert_eq!(
-        [proof.limiter, named],
-        [None, Some(Limiter::ReceiverWindow)]
-    );
+    is(&proof, Observed::Open, Verdict::NotDecided);
+    assert_eq!(proof.limiter, None);
+    assert_eq!(named, Some(Limiter::ReceiverWindow));
 
     // One trial of each shows no noise, and invalid ones nothing.
     let (proof, _) = proof_of(flows(), &predicted, [&[105e6], &[210e6]]);
@@ -183,10 +170,8 @@ fn a_change_of_one_proves_it_whatever_others_would_do() {
     let both = [WINDOW_GROWS, (Limiter::SendBuffer, GROWS)];
     let of_buffers = proof_of(buffers(), &both, [BEFORE, NINEFOLD]).0;
     let of_flows = proof_of(flows(), &predicted, [BEFORE, NINEFOLD]).0;
-    assert_eq!(
-        [of_buffers.verdict, of_flows.verdict],
-        [Verdict::NotDecided; 2]
-    );
+    let verdicts = [of_buffers.verdict, of_flows.verdict];
+    assert_eq!(verdicts, [Verdict::NotDecided; 2]);
 }
 
 #[test]
@@ -195,10 +180,7 @@ fn less_work_of_a_receiver_proves_no_cpu_where_a_program_may_pause() {
     let copy = (Factor::Receive, words(["copy", "discard"]));
     let after = [205e6, 210e6, 208e6, 206e6];
     let (proof, _) = proof_of(copy, &predicted, [BEFORE, &after]);
-    assert_eq!(
-        (proof.observed, proof.verdict),
-        (Observed::Grew, Verdict::NotDecided)
-    );
+    is(&proof, Observed::Grew, Verdict::NotDecided);
     assert_eq!(proof.refuted, []);
 }
 
@@ -206,10 +188,7 @@ fn less_work_of_a_receiver_proves_no_cpu_where_a_program_may_pause() {
 fn a_number_that_falls_says_nothing() {
     let after = [50e6, 52e6, 51e6, 50e6];
     let (proof, _) = proof_of(flows(), &[WINDOW_GROWS, PATH_STAYS], [BEFORE, &after]);
-    assert_eq!(
-        (proof.observed, proof.verdict),
-        (Observed::Fell, Verdict::NotDecided)
-    );
+    is(&proof, Observed::Fell, Verdict::NotDecided);
     assert_eq!(proof.refuted, []);
 }
 
@@ -224,10 +203,7 @@ fn what_stays_alone_and_what_all_would_raise_proves_nothing() {
     let alone = [(Limiter::CongestionWindow, MAY_GROW)];
     let other = (Factor::Congestion, words(["cubic", "bbr"]));
     let (proof, _) = proof_of(other, &alone, [BEFORE, BEFORE]);
-    assert_eq!(
-        (proof.observed, proof.verdict),
-        (Observed::Stayed, Verdict::NotDecided)
-    );
+    is(&proof, Observed::Stayed, Verdict::NotDecided);
     assert_eq!(proof.refuted, []);
 }
 
@@ -301,10 +277,8 @@ fn the_change_that_is_made_raises_what_is_named() {
     assert_eq!(asked.changed.options.socket_buffer, None);
     let first = asked.experiment.predicted[0];
     // How far the buffers of these hosts grow by themselves is not known.
-    assert_eq!(
-        (first.limiter, first.effect),
-        (Limiter::ReceiverWindow, MAY_GROW)
-    );
+    let of = (first.limiter, first.effect);
+    assert_eq!(of, (Limiter::ReceiverWindow, MAY_GROW));
 
     let no_time = next(&Reduced::of(&run.recording), &suspects, Nanos::from_s(1));
     assert_eq!(no_time, Next::Nothing(Why::NoTime));

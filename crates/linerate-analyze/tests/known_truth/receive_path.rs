@@ -1,17 +1,9 @@
 //! Backlogs, one CPU of packets, PCIe links: found where they are, and only there.
 
-use linerate_model::TrialId;
-use linerate_model::finding::Finding;
-use linerate_model::host::FactValue;
-use linerate_model::metric::Metric;
-use linerate_model::sample::{QueueKind, Subject};
-use linerate_model::unit::Unit;
-
-use crate::builder::{MadeRun, Truth, stream};
-use crate::worlds::{Change, GIGABIT, begun, chapter, text};
-use crate::{Growth, grow, told};
-use linerate_analyze::analyze;
 use linerate_truth::lint::disagreements;
+
+use crate::prelude::*;
+use crate::{Growth, grow};
 
 /// A measurement of one connection on a link of 100 Gbit/s.
 fn measured(growth: &[Growth]) -> MadeRun {
@@ -162,10 +154,8 @@ fn a_pcie_link_is_told_where_it_is_narrower_than_the_card() {
         found(&run, "caution/pcie")
     };
     let finding = with(63e9).expect("63 Gbit/s under 100");
-    assert!(
-        finding.explanation.contains("0000:01:00.0: x8"),
-        "{finding:?}"
-    );
+    let is_so = finding.explanation.contains("0000:01:00.0: x8");
+    assert!(is_so, "{finding:?}");
     assert!((finding.effect.value - 0.9 * 63e9).abs() < 1.0);
     assert_eq!(with(126e9), None);
 }

@@ -1,26 +1,9 @@
 //! Responses of one trial against the closed form that its samples were made from.
 
-use linerate_analyze::analyze;
-use linerate_analyze::groups::Reduced;
 use linerate_analyze::reduce::{self, Outcome};
-use linerate_model::datagram::Datagrams;
-use linerate_model::experiment::{Factor, Level};
-use linerate_model::finding::TrustLevel;
-use linerate_model::flag::TrialFlag;
-use linerate_model::host::FactValue;
-use linerate_model::manner::Transport;
-use linerate_model::metric::Metric;
 use linerate_model::plan::Repeat;
-use linerate_model::reason::{Disturbance, RepeatReason};
-use linerate_model::response::name;
-use linerate_model::run::{Control, HostPart, Validity};
-use linerate_model::sample::{End, Subject, TrialSample};
-use linerate_model::unit::{Bytes, Unit};
-use linerate_model::workload::{Direction, Part, Workload};
-use linerate_model::{FlowId, TrialId};
 
-use crate::builder::{MadeRun, Truth, WINDOW_NS, rr, stream};
-use crate::worlds::{Change, GIGABIT, MS, begun, datagrams, next_of, once, sized, trials};
+use crate::prelude::*;
 
 fn one(workload: Workload, truth: Truth) -> Outcome {
     outcome(&once(GIGABIT, workload, &truth))
@@ -60,11 +43,8 @@ fn check(outcome: &Outcome, expected: &[(&str, f64, Unit)]) {
         let response = outcome.responses.get(*name);
         let response = response.unwrap_or_else(|| panic!("{name} was not reduced"));
         let error = (response.value - expected).abs();
-        assert!(
-            error <= TRUNCATION_SHARE * expected.abs(),
-            "{name}: {} not {expected}",
-            response.value
-        );
+        let is_so = error <= TRUNCATION_SHARE * expected.abs();
+        assert!(is_so, "{name}: {} not {expected}", response.value);
         assert_eq!(response.unit, *unit, "{name}");
     }
 }
@@ -72,11 +52,9 @@ fn check(outcome: &Outcome, expected: &[(&str, f64, Unit)]) {
 #[test]
 fn a_stream_has_the_responses_it_was_made_of() {
     let workload = sized(like!(stream(); connections: 4, clients: 2), 1000);
-    let outcome = one(
-        workload,
-        like!(Truth::stream(800e6); lost_share: 0.25, rwnd_share: 0.25, sndbuf_share: 0.125,
-        stall_ns: 7 * MS),
-    );
+    let truth = like!(Truth::stream(800e6); lost_share: 0.25, rwnd_share: 0.25, sndbuf_share: 0.125,
+        stall_ns: 7 * MS);
+    let outcome = one(workload, truth);
     assert_eq!(outcome.validity, Validity::Valid);
     let segments = 800e6 / 8.0 / 1448.0;
     let expected = [
@@ -105,10 +83,8 @@ fn a_stream_has_the_responses_it_was_made_of() {
 
 #[test]
 fn transactions_have_quantiles_where_there_are_enough() {
-    let outcome = one(
-        rr(100),
-        like!(Truth::transactions(100_000); acks_per_transaction: 0.5),
-    );
+    let truth = like!(Truth::transactions(100_000); acks_per_transaction: 0.5);
+    let outcome = one(rr(100), truth);
     let expected = [
         ("transactions_per_s", 9900.0, Unit::PerSecond),
         ("rtt_p50_ns", 100_000.0, NS),
@@ -140,11 +116,8 @@ fn a_sum_with_a_missing_flow_is_absent() {
     let mut run = once(GIGABIT, like!(stream(); connections: 3), &Truth::usual());
     run.keep(|sample| sample.subject.to_string() != "flow:1:server");
     let outcome = outcome(&run);
-    assert!(
-        !outcome.responses.contains_key("throughput_bps"),
-        "{:?}",
-        outcome.responses
-    );
+    let is_so = !outcome.responses.contains_key("throughput_bps");
+    assert!(is_so, "{:?}", outcome.responses);
     // The sender's count is whole.
     check(&outcome, &[("throughput_sent_bps", 500e6, BPS)]);
 }
@@ -201,10 +174,8 @@ fn the_wire_limit_needs_facts_and_is_generous_without() {
         host.snapshot.facts.clear();
     }
     let outcomes = reduce::outcomes(&run.recording);
-    assert!(
-        outcomes[0].is_valid(),
-        "without an MTU only the bare rate is a limit"
-    );
+    let is_so = outcomes[0].is_valid();
+    assert!(is_so, "without an MTU only the bare rate is a limit");
     assert!(!outcomes[1].is_valid());
 }
 
@@ -218,10 +189,8 @@ fn transactions_above_the_wire_are_refused() {
 #[test]
 fn a_saturated_worker_is_flagged() {
     let told = |worker_share, worker_wait_share| {
-        flags(&one(
-            stream(),
-            like!(Truth::usual(); worker_share, worker_wait_share),
-        ))
+        let truth = like!(Truth::usual(); worker_share, worker_wait_share);
+        flags(&one(stream(), truth))
     };
     assert_eq!(told(0.3, 0.1), [""; 0]);
     says!(told(0.97, 0.0)[0]; "saturated");
@@ -256,13 +225,8 @@ fn throughput_is_what_tcp_took_in_whatever_was_read_of_it() {
         // Above or below, near the link's limit or far from it: the count is the same.
         assert!(outcome.is_valid(), "{:?}", outcome.validity);
         let received = 940e6 + 8.0 * read_beyond_bytes;
-        check(
-            &outcome,
-            &[
-                ("throughput_bps", 940e6, BPS),
-                ("app_received_bps", received, BPS),
-            ],
-        );
+        let received = ("app_received_bps", received, BPS);
+        check(&outcome, &[("throughput_bps", 940e6, BPS), received]);
         flags(&outcome)
     };
     assert_eq!(read(0.0), [""; 0]);
@@ -280,11 +244,8 @@ fn throughput_is_what_tcp_took_in_whatever_was_read_of_it() {
 fn what_tcp_was_not_read_for_lies_in_no_buffer() {
     // The last reading, after the end, found the socket gone: only what receive calls had returned is known.
     let told = |read_beyond_bytes: f64| {
-        let mut run = once(
-            None,
-            stream(),
-            &like!(Truth::stream(940e6); read_beyond_bytes),
-        );
+        let truth = like!(Truth::stream(940e6); read_beyond_bytes);
+        let mut run = once(None, stream(), &truth);
         run.keep(|sample| {
             sample.metric != Metric::TcpBytesReceived || sample.at_ns < WINDOW_NS as i64
         });
@@ -298,11 +259,8 @@ fn what_tcp_was_not_read_for_lies_in_no_buffer() {
 fn more_than_receive_buffers_hold_was_in_none() {
     // Between both readings of a host whose CPUs others have.
     let told = |read_beyond_bytes: f64, rmem: Option<&str>| {
-        let mut run = once(
-            None,
-            stream(),
-            &like!(Truth::stream(4e9); read_beyond_bytes),
-        );
+        let truth = like!(Truth::stream(4e9); read_beyond_bytes);
+        let mut run = once(None, stream(), &truth);
         if let Some(three) = rmem {
             let three = FactValue::Text(three.to_owned());
             run.both_tell("sysctl.net.ipv4.tcp_rmem", three);
@@ -335,20 +293,15 @@ fn options_that_a_host_does_not_tell_of_may_be_off() {
 fn what_only_the_application_counts_is_its_count() {
     let counted = |transport| {
         let workload = like!(datagrams(None, 1448); manner.transport: transport);
-        outcome(&once(
-            None,
-            workload,
-            &like!(Truth::stream(400e6); read_beyond_bytes: 5e6),
-        ))
+        let truth = like!(Truth::stream(400e6); read_beyond_bytes: 5e6);
+        outcome(&once(None, workload, &truth))
     };
     for outcome in [Transport::Udp, Transport::Unix].map(counted) {
         check(&outcome, &[("throughput_bps", 440e6, BPS)]);
         assert_eq!(flags(&outcome), [""; 0]);
     }
-    check(
-        &counted(Transport::Mptcp),
-        &[("throughput_bps", 400e6, BPS)],
-    );
+    let outcome = counted(Transport::Mptcp);
+    check(&outcome, &[("throughput_bps", 400e6, BPS)]);
 }
 
 /// So many flows, with parts of what moves for each.
@@ -388,19 +341,15 @@ fn a_trial_is_repeated_for_what_moved_its_number() {
         let why = spoilt.iter().map(|one| (one.trial.0, one.why.to_string()));
         why.collect::<Vec<_>>()
     };
+    let usual = Truth::usual();
     for (taken, word) in [
-        (like!(Truth::usual(); others_cpus: 0.6), "other programs"),
-        (
-            like!(Truth::usual(); missing_share: 0.1),
-            "none of their modes",
-        ),
-        (like!(Truth::usual(); stolen_share: 0.1), "the hypervisor"),
+        (like!(usual; others_cpus: 0.6), "other programs"),
+        (like!(usual; missing_share: 0.1), "none of their modes"),
+        (like!(usual; stolen_share: 0.1), "the hypervisor"),
     ] {
         let all = repeated(like!(taken; throughput_bps: 600e6));
-        assert!(
-            all.len() == 1 && all[0].0 == 6 && all[0].1.contains(word),
-            "{all:?}"
-        );
+        let is_so = all.len() == 1 && all[0].0 == 6 && all[0].1.contains(word);
+        assert!(is_so, "{all:?}");
         // What was taken was not needed.
         assert_eq!(repeated(like!(taken; throughput_bps: 801e6)), []);
     }
@@ -417,21 +366,15 @@ fn a_flow_that_loses_more_than_others_has_less() {
         let subject = Subject::Flow(FlowId(1), End::Client);
         for (metric, grown) in [(Metric::TcpRetrans, again), (Metric::TcpDataSegsOut, 1000)] {
             run.keep(|one| one.subject != subject || one.metric != metric);
-            run.put(
-                "client1",
-                &subject,
-                metric,
-                &[(0, 7), (1_000_050_000, 7 + grown)],
-            );
+            let readings = [(0, 7), (1_000_050_000, 7 + grown)];
+            run.put("client1", &subject, metric, &readings);
         }
         let outcome = outcome(&run);
         (outcome.is_valid(), flags(&outcome).concat())
     };
     let (is_valid, flags) = told(30);
-    assert!(
-        is_valid && flags.contains("retransmitted 3 % of its segments"),
-        "{flags}"
-    );
+    let is_so = is_valid && flags.contains("retransmitted 3 % of its segments");
+    assert!(is_so, "{flags}");
     let (is_valid, flags) = told(2);
     assert!(!is_valid, "{flags}");
 }
@@ -453,10 +396,8 @@ fn flows_whose_round_trips_differ_under_load_need_not_share_alike() {
         (outcome.is_valid(), flags(&outcome).concat())
     };
     let (is_valid, flags) = told(99 * MS);
-    assert!(
-        is_valid && flags.contains("round trips differ, from 36 ms to 99 ms"),
-        "{flags}"
-    );
+    let is_so = is_valid && flags.contains("round trips differ, from 36 ms to 99 ms");
+    assert!(is_so, "{flags}");
     let (is_valid, flags) = told(40 * MS);
     assert!(!is_valid, "{flags}");
     // It has less, and its round trip is the shorter one: that is not why.
@@ -561,20 +502,16 @@ fn a_level_is_in_force_where_each_flow_carries_something() {
     check(&outcome, &[fairness(1.0)]);
     // Nothing at all is no level either.
     let dead = |_: &mut Workload, truth: &mut Truth| truth.throughput_bps = 0.0;
-    assert_eq!(
-        judged(&[1.0], &dead).1.as_deref(),
-        Some("the flow transferred nothing")
-    );
+    let (_, invalid) = judged(&[1.0], &dead);
+    assert_eq!(invalid.as_deref(), Some("the flow transferred nothing"));
 }
 
 #[test]
 fn what_disturbs_is_data() {
     let plain = Truth::stream(800e6);
-    let outcome = one(
-        stream(),
-        like!(plain; cpus: 1.0, others_cpus: 0.25, others_kernel_cpus: 0.125,
-        missing_share: 0.07, pressure_share: Some(0.4)),
-    );
+    let truth = like!(plain; cpus: 1.0, others_cpus: 0.25, others_kernel_cpus: 0.125,
+        missing_share: 0.07, pressure_share: Some(0.4));
+    let outcome = one(stream(), truth);
     let expected = [
         ("cpu_others_usr_cpus", 0.25, Unit::Cpus),
         ("cpu_others_cpus", 0.375, Unit::Cpus),
@@ -593,14 +530,10 @@ fn what_disturbs_is_data() {
         let outcome = one(stream(), like!(plain; cpus, missing_share: 0.07));
         is_flagged(&outcome, "7 % of the CPUs' time")
     };
-    assert_eq!(
-        [1.0, 1.72, 1.8, 1.86].map(missing),
-        [false, false, true, true]
-    );
-    let quiet = one(
-        stream(),
-        like!(plain; others_cpus: 0.1, missing_share: 0.02),
-    );
+    let missing = [1.0, 1.72, 1.8, 1.86].map(missing);
+    assert_eq!(missing, [false, false, true, true]);
+    let truth = like!(plain; others_cpus: 0.1, missing_share: 0.02);
+    let quiet = one(stream(), truth);
     assert_eq!(flags(&quiet), [""; 0]);
 }
 
@@ -694,10 +627,8 @@ fn jitter_is_that_of_the_window() {
     let receiver = receiver.expect("a receiver");
     let counted = like!(Datagrams::default(); jitter_ns: Some(200_000));
     receiver.outcome.datagrams = Some(Box::new(counted));
-    let (host, subject) = (
-        receiver.host.to_string(),
-        Subject::Flow(receiver.flow, receiver.end),
-    );
+    let host = receiver.host.to_string();
+    let subject = Subject::Flow(receiver.flow, receiver.end);
     let jitter = |run: &MadeRun| outcome(run).value("jitter_ns");
     assert_eq!(
         jitter(&run),

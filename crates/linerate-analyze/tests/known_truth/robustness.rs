@@ -1,13 +1,9 @@
 //! Damaged and partial recordings: no panic, the same answer each time, nothing without evidence.
 
-use linerate_analyze::analyze;
-use linerate_model::analysis::{Analysis, TableCell};
-use linerate_model::run::Recording;
-use linerate_model::sample::TrialSample;
 use linerate_model::samples::Samples;
 use proptest::prelude::*;
 
-use crate::builder::study;
+use crate::prelude::*;
 
 /// A stream of pseudo-random numbers (Knuth's MMIX generator), so that a case is its seed.
 struct Dice(u64);
@@ -61,25 +57,13 @@ fn damaged(whole: &Recording, seed: u64, share: f64) -> Recording {
 fn hold(analysis: &Analysis) {
     for finding in &analysis.findings {
         assert!(!finding.evidence.as_slice().is_empty(), "{}", finding.id);
-        assert!(
-            finding.effect.value.is_finite(),
-            "{}: {:?}",
-            finding.id,
-            finding.effect
-        );
+        let is_so = finding.effect.value.is_finite();
+        assert!(is_so, "{}: {:?}", finding.id, finding.effect);
         for evidence in finding.evidence.as_slice() {
-            assert!(
-                !evidence.trials.is_empty(),
-                "{}: {}",
-                finding.id,
-                evidence.what
-            );
-            assert!(
-                evidence.estimate.value.is_finite(),
-                "{}: {}",
-                finding.id,
-                evidence.what
-            );
+            let is_so = !evidence.trials.is_empty();
+            assert!(is_so, "{}: {}", finding.id, evidence.what);
+            let is_so = evidence.estimate.value.is_finite();
+            assert!(is_so, "{}: {}", finding.id, evidence.what);
         }
     }
     let tables = analysis.chapters.iter().flat_map(|chapter| &chapter.tables);

@@ -1,11 +1,6 @@
 //! Others on the path and on the CPUs: who has what the flows do not get.
 
-use linerate_analyze::analyze;
-use linerate_model::finding::TrustLevel;
-use linerate_model::workload::Workload;
-
-use crate::builder::{MadeRun, Truth, rr, stream};
-use crate::worlds::{MS, datagrams, limiter_of, once};
+use crate::prelude::*;
 
 /// One trial.
 fn run(truth: &Truth) -> MadeRun {
@@ -50,10 +45,9 @@ fn others_that_do_not_take_what_is_left_fill_no_path() {
 #[test]
 fn traffic_against_the_flows_is_told_where_acks_wait_for_it() {
     let trust_and_next = |against_bps: f64| {
-        let run = run(
-            &like!(Truth::sending(40e6, 59 * MS, 40 * MS); swings: None, variation: 0.14,
-            unsent_bytes: Some(400_000), on_its_way_bytes: Some(66_000), against_bps: Some(against_bps)),
-        );
+        let truth = like!(Truth::sending(40e6, 59 * MS, 40 * MS); swings: None, variation: 0.14,
+            unsent_bytes: Some(400_000), on_its_way_bytes: Some(66_000), against_bps: Some(against_bps));
+        let run = run(&truth);
         let single = crate::as_single(&run.recording);
         let reasons = single.trust.reasons.join("; ");
         (single.trust.level, reasons, single.next.unwrap_or_default())

@@ -3,18 +3,10 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use linerate_analyze::analyze;
-use linerate_analyze::groups::Reduced;
 use linerate_analyze::reduce::{self, Outcome};
-use linerate_model::FlowId;
-use linerate_model::finding::TrustLevel;
-use linerate_model::flag::TrialFlag;
-use linerate_model::metric::Metric;
-use linerate_model::reason::{Disturbance, RepeatReason};
-use linerate_model::sample::{End, Subject, TrialSample};
 
-use crate::builder::{MadeRun, Truth, rr, stream};
-use crate::worlds::{self, MS, once};
+use crate::prelude::*;
+use crate::worlds::{self};
 
 /// Milliseconds of a window of a second.
 type Span = RangeInclusive<i64>;

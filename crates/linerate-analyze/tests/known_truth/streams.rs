@@ -1,21 +1,12 @@
 //! What holds a stream, over paths whose rate nobody told: neighbours that TCP_INFO shows alike, told
 //! apart by what differs between them, and each beside a healthy counterpart.
 
-use linerate_analyze::analyze;
-use linerate_analyze::reduce::{name, outcomes};
-use linerate_model::FlowId;
-use linerate_model::flag::TrialFlag;
 use linerate_model::host::CPU_QUOTA_VISIBLE;
-use linerate_model::limiter::Limiter;
-use linerate_model::metric::Metric;
-use linerate_model::sample::{End, QdiscId, QueueKind, Subject, TrialSample};
-use linerate_model::unit::Bytes;
-use linerate_model::workload::{Direction, Group, Workload};
+use linerate_model::sample::QdiscId;
+use linerate_model::workload::Group;
 
-use crate::builder::{MadeRun, Truth, rr, stream};
-use crate::worlds::{
-    Change, MS, datagrams, named, number, once, received, run, text, trials, worker,
-};
+use crate::prelude::*;
+use crate::worlds::number;
 
 /// What an agreement on window scaling looks like.
 const SCALED: Option<&str> = Some("timestamps, SACK, window scaling");
@@ -392,12 +383,8 @@ fn drops_of_other_devices_and_of_other_times_are_not_of_these_flows() {
     let drops = |device: &str, of_trial: i64, in_window: i64| {
         let mut run = unread();
         if device != "eth0" {
-            run.grow(
-                "client1",
-                &qdisc("eth0", 0x8002_0000),
-                Metric::QdiscDrops,
-                0,
-            );
+            let beside = qdisc("eth0", 0x8002_0000);
+            run.grow("client1", &beside, Metric::QdiscDrops, 0);
         }
         let own = qdisc(device, 0x8001_0000);
         run.grow("client1", &own, Metric::QdiscDrops, in_window);
@@ -408,12 +395,8 @@ fn drops_of_other_devices_and_of_other_times_are_not_of_these_flows() {
     let mut beside = run(stream(), &like!(sending(60e6, 20 * MS); qdisc_drops: 104.0));
     beside.grow("server", &Subject::Cpu(0), Metric::SoftnetDropped, 500);
     let mut lower = unread();
-    lower.grow(
-        "client1",
-        &qdisc("eth1", 0x8001_0000),
-        Metric::QdiscDrops,
-        104,
-    );
+    let eth1 = qdisc("eth1", 0x8001_0000);
+    lower.grow("client1", &eth1, Metric::QdiscDrops, 104);
     worlds! {
         /// The discipline of the flows' device, in the window.
         HostDrops: drops("eth0", 104, 104);
@@ -493,12 +476,9 @@ fn what_keeps_a_window_small_beside_its_buffer_is_told() {
     // SYN cookies of a server, without the timestamps that keep the scale: always, or for some connections.
     let by_cookies = |cookies: f64, timestamps: f64, opened: Option<i64>| {
         let mut run = run(stream(), &like!(truth; agreed: Some("none")));
-        run.tell("server", "sysctl.net.ipv4.tcp_syncookies", number(cookies));
-        run.tell(
-            "server",
-            "sysctl.net.ipv4.tcp_timestamps",
-            number(timestamps),
-        );
+        let mut set = |name, value| run.tell("server", name, number(value));
+        set("sysctl.net.ipv4.tcp_syncookies", cookies);
+        set("sysctl.net.ipv4.tcp_timestamps", timestamps);
         if let Some(count) = opened {
             // Counters begin at 7.
             let metric = Metric::NetstatSyncookiesRecv;
@@ -514,11 +494,8 @@ fn what_keeps_a_window_small_beside_its_buffer_is_told() {
     // The memory of all sockets: the kernel begins to take from them at 20 000 pages of 4 KiB.
     let with_memory = |pages: i64| {
         let mut run = run(stream(), &truth);
-        run.tell(
-            "server",
-            "sysctl.net.ipv4.tcp_mem",
-            text("10000 20000 30000"),
-        );
+        let limits = text("10000 20000 30000");
+        run.tell("server", "sysctl.net.ipv4.tcp_mem", limits);
         let trial = run.recording.trials[0].trial;
         for at_ns in [50_000, 1_000_050_000] {
             run.recording.samples.extend([TrialSample {
@@ -540,10 +517,8 @@ fn what_keeps_a_window_small_beside_its_buffer_is_told() {
 fn a_shaper_of_the_receiving_host_is_no_slow_hop() {
     // 94.1 Mbit/s through a queue, all of which passes an ifb of the receiving host, or a tenth of it.
     let shaped = |bps: i64, overlimits: i64| {
-        let mut run = run(
-            stream(),
-            &like!(sending(94.1e6, 20 * MS); min_rtt_ns: Some(2 * MS)),
-        );
+        let truth = like!(sending(94.1e6, 20 * MS); min_rtt_ns: Some(2 * MS));
+        let mut run = run(stream(), &truth);
         run.tell("server", "link.ifb0.kind", text("ifb"));
         run.tell("server", "link.ifb0.qdisc", text("tbf"));
         let qdisc = qdisc("ifb0", 0x8001_0000);
@@ -565,19 +540,13 @@ fn a_shaper_of_the_receiving_host_is_no_slow_hop() {
 fn what_a_receiving_host_does_not_deliver_is_lost_in_it() {
     // 6 % of what comes is sent again: the packet filter of the receiver, or something on the way, drops it.
     let filtered = |undelivered: i64| {
-        let mut run = run(
-            stream(),
-            &like!(sending(20e6, 20 * MS); lost_share: 0.06, beside_bps: Some(3e6)),
-        );
+        let truth = like!(sending(20e6, 20 * MS); lost_share: 0.06, beside_bps: Some(3e6));
+        let mut run = run(stream(), &truth);
         let lost = outcomes(&run.recording)[0].value(name::RETRANSMITTED);
         assert_eq!(lost.map(f64::round), Some(103.0));
-        run.grow(
-            "server",
-            &Subject::Host,
-            Metric::SnmpIpInReceives,
-            2_000 + undelivered,
-        );
-        run.grow("server", &Subject::Host, Metric::SnmpIpInDelivers, 2_000);
+        let mut count = |metric, packets| run.grow("server", &Subject::Host, metric, packets);
+        count(Metric::SnmpIpInReceives, 2_000 + undelivered);
+        count(Metric::SnmpIpInDelivers, 2_000);
         let dropped = outcomes(&run.recording)[0].value(name::DROPPED_RECEIVER_IP);
         assert_eq!(dropped, Some(undelivered as f64));
         run
@@ -924,27 +893,13 @@ fn datagrams_that_wait_in_the_own_qdisc_are_not_sent() {
         let mut run = run(datagrams(Some(asked_bps), 1448), &truth);
         crate::forget(&mut run.recording, Metric::AppBytesSent);
         run.count(13_000, received(13_000, 13_000, 0));
-        let readings = |step_by: i64, at_first: i64| -> Vec<(i64, i64)> {
-            (0..=10)
-                .map(|step| (step * 100 * MS, at_first + step * step_by))
-                .collect()
-        };
-        let (flow, own) = (
-            Subject::Flow(FlowId(0), End::Client),
-            qdisc("eth0", 0x8001_0000),
-        );
-        run.put(
-            "client1",
-            &flow,
-            Metric::AppBytesSent,
-            &readings(1_875_000, 0),
-        );
-        run.put(
-            "client1",
-            &own,
-            Metric::QdiscBacklogBytes,
-            &readings(0, backlog),
-        );
+        const STEPS: [i64; 11] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10];
+        let readings = |by, first| STEPS.map(|step| (step * 100 * MS, first + step * by));
+        let flow = Subject::Flow(FlowId(0), End::Client);
+        let own = qdisc("eth0", 0x8001_0000);
+        let (sent, waits) = (readings(1_875_000, 0), readings(0, backlog));
+        run.put("client1", &flow, Metric::AppBytesSent, &sent);
+        run.put("client1", &own, Metric::QdiscBacklogBytes, &waits);
         run
     };
     worlds! {
@@ -1191,9 +1146,9 @@ fn on_cpus(truth: &Truth, shares: [(f64, Option<f64>, f64); 2], on: [i64; 3]) ->
         let mut add = |metric, share| run.spend("client1", &Subject::Cpu(number), metric, share);
         add(Metric::CpuUser, 0.0);
         add(Metric::CpuSystem, system);
-        softirq
-            .into_iter()
-            .for_each(|share| add(Metric::CpuSoftIrq, share));
+        if let Some(share) = softirq {
+            add(Metric::CpuSoftIrq, share);
+        }
         add(Metric::CpuIdle, idle);
     }
     run.grow("client1", &worker(1), Metric::ThreadRun, 490_000_000);
@@ -1207,14 +1162,8 @@ fn on_cpus(truth: &Truth, shares: [(f64, Option<f64>, f64); 2], on: [i64; 3]) ->
 fn a_cpu_that_is_full_with_the_worker_and_softirqs_is_named() {
     let on = |ran: f64, waited: f64, softirq: f64, idle: f64, on: [i64; 3]| {
         let truth = like!(sending(20e9, 100_000); worker_share: ran, worker_wait_share: waited, variation: 0.1);
-        on_cpus(
-            &truth,
-            [
-                (1.0 - softirq - idle, Some(softirq), idle),
-                (0.4, Some(0.1), 0.5),
-            ],
-            on,
-        )
+        let first = (1.0 - softirq - idle, Some(softirq), idle);
+        on_cpus(&truth, [first, (0.4, Some(0.1), 0.5)], on)
     };
     let there = [0, 0, 0];
     worlds! {
@@ -1264,10 +1213,8 @@ fn needless_retransmissions_are_no_loss() {
 #[test]
 fn retransmissions_of_what_had_arrived_are_told_as_reordering() {
     let told = |lost_share: f64, spurious_share: f64| {
-        let run = run(
-            stream(),
-            &like!(sending(100e6, 20 * MS); lost_share, spurious_share),
-        );
+        let truth = like!(sending(100e6, 20 * MS); lost_share, spurious_share);
+        let run = run(stream(), &truth);
         let told = crate::as_single(&run.recording).trials[0].needless();
         let summary = format!("{:?}", analyze(&run.recording).summary);
         let said = told.as_deref().map(|words| summary.contains(words));
@@ -1322,12 +1269,8 @@ fn a_late_reader_holds_nobody_while_the_window_is_open() {
     let late = like!(Truth::sending(60e6, 12 * MS, 3 * MS); variation: 0.28, cpus: 1.9, others_cpus: 0.9,
         others_kernel_cpus: 0.4, worker_share: 0.04, worker_wait_share: 0.4, unread_bytes: 20_000);
     let mut foreign = run(stream(), &late);
-    let of_sender = [
-        Metric::TcpNotSent,
-        Metric::TcpSndMss,
-        Metric::TcpRwndLimited,
-    ];
-    foreign.keep(|sample| !of_sender.contains(&sample.metric));
+    use Metric::{TcpNotSent, TcpRwndLimited, TcpSndMss};
+    foreign.keep(|it| !matches!(it.metric, TcpNotSent | TcpSndMss | TcpRwndLimited));
     worlds! {
         /// A radio's rate, and a reader that waits for CPUs that others have: 20 kB lie unread of 60 Mbit/s.
         not OtherPrograms: &late;

@@ -1,21 +1,10 @@
 //! Studies of a known truth: what their pages say of hosts and paths with one fault, and not without it.
 
-use linerate_analyze::analyze;
-use linerate_analyze::reduce::{name, outcomes};
-use linerate_model::analysis::{Analysis, TableCell};
 use linerate_model::answer::{Ceiling, Ceilings};
-use linerate_model::experiment::{Factor, Level};
-use linerate_model::finding::{Finding, FindingKind, Recommendation, TrustLevel};
+use linerate_model::finding::Recommendation;
 use linerate_model::lab_link::LabLink;
-use linerate_model::limiter::Limiter;
-use linerate_model::manner::Transport;
-use linerate_model::metric::Metric;
-use linerate_model::sample::Subject;
-use linerate_model::unit::{BitsPerSec, Bytes, Nanos, Unit};
-use linerate_model::workload::Traffic;
 
-use crate::builder::{MSS, MadeRun, Truth, WINDOW_NS, rr, size, stream};
-use crate::worlds::{Change, GIGABIT, MS, answer_of, chapter, once, studied, text};
+use crate::prelude::*;
 
 const KIB: u64 = 1024;
 
@@ -317,10 +306,8 @@ fn a_short_round_trip_is_no_ceiling_of_long_messages() {
 #[test]
 fn what_the_path_was_found_to_carry_bounds_exchanges() {
     let mut run = studied(None, "latency", Some(1), rr(1460));
-    run.alike(
-        &[],
-        &like!(Truth::transactions(400_000); min_rtt_ns: Some(20_000)),
-    );
+    let trip = like!(Truth::transactions(400_000); min_rtt_ns: Some(20_000));
+    run.alike(&[], &trip);
     run.experiment("streams", None, stream());
     run.cell(&[], &thrice(&Truth::sending(31.6e6, 12 * MS, 20_000)));
     let answer = analyze(&run.recording).answer;

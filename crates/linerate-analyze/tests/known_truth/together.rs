@@ -1,13 +1,9 @@
 //! What a trial of several groups cost: the same as were all of it one group's.
 
-use linerate_analyze::reduce::{Together, name, outcomes, together};
-use linerate_model::analysis::TableCell;
-use linerate_model::metric::Metric;
-use linerate_model::run::Recording;
-use linerate_model::sample::Subject;
+use linerate_analyze::reduce::{Together, together};
 use linerate_model::workload::Group;
 
-use crate::builder::{MadeRun, Truth, stream};
+use crate::prelude::*;
 
 const CONNECTIONS: u32 = 3;
 

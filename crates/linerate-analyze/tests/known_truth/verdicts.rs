@@ -1,21 +1,13 @@
 //! What comparisons decide, and what follows from it.
 
-use linerate_analyze::groups::Reduced;
-use linerate_analyze::{analyze, open_experiments};
-use linerate_model::TrialId;
-use linerate_model::analysis::Analysis;
-use linerate_model::experiment::{Factor, Level};
-use linerate_model::finding::{Comparison, FindingKind, TrustLevel, Verdict};
+use linerate_analyze::open_experiments;
+use linerate_model::finding::{Comparison, Verdict};
 use linerate_model::plan::{Repeat, Trial};
-use linerate_model::reason::{Disturbance, Reason, RepeatReason};
-use linerate_model::response::name;
-use linerate_model::run::{Recording, Validity};
 use linerate_truth::noise::Noise;
 use linerate_truth::score::{Length, Score, score, score_of};
 use linerate_truth::study::{Chapters, Shape, repeated, study};
 
-use crate::builder::{MadeRun, Truth, size, stream};
-use crate::worlds::{Change, GIGABIT, begun, chapter, text};
+use crate::prelude::*;
 
 const THREE: Chapters = Chapters::Three;
 
@@ -176,10 +168,8 @@ fn a_host_that_tunes_badly_is_advised_with_the_measured_gain() {
     // What was measured: no sysctl was.
     says!(advice.action; begins "Set SO_RCVBUF", no "tcp_rmem");
     says!(advice.predicted; begins "Throughput 1.2");
-    assert!(
-        !advice.cost.is_empty() && !advice.undo.is_empty(),
-        "{advice:?}"
-    );
+    let is_so = !advice.cost.is_empty() && !advice.undo.is_empty();
+    assert!(is_so, "{advice:?}");
     let again = "linerate run HOST --experiment socket-buffer";
     assert_eq!(advice.confirm, again);
 }

@@ -1,22 +1,14 @@
 //! A whole study: chapters, headlines, partial runs.
 
-use linerate_analyze::groups::Reduced;
-use linerate_analyze::{analyze, analyze_reduced};
-use linerate_model::analysis::{Analysis, Origin, Point, Position, TableCell};
-use linerate_model::experiment::{Cell, Factor, Level};
-use linerate_model::finding::{FindingKind, Verdict};
-use linerate_model::flag::TrialFlag;
-use linerate_model::limiter::Limiter;
-use linerate_model::metric::Metric;
+use linerate_analyze::analyze_reduced;
+use linerate_model::analysis::{Origin, Point, Position};
+use linerate_model::experiment::Cell;
+use linerate_model::finding::Verdict;
 use linerate_model::profile::Work;
-use linerate_model::reason::{HostFailure, Reason};
-use linerate_model::run::{Recording, Validity};
-use linerate_model::sample::{Subject, TrialSample};
-use linerate_model::{Nanos, TrialId};
+use linerate_model::reason::HostFailure;
 use linerate_truth::lint::disagreements;
 
-use crate::builder::{MadeRun, Truth, WINDOW_NS, size, stream, study};
-use crate::worlds::{Change, GIGABIT, MS, begun, chapter, next_of, trials};
+use crate::prelude::*;
 
 #[test]
 fn study_has_its_chapters_in_order() {
@@ -462,17 +454,13 @@ fn one_sentence_is_of_one_message_size() {
     let says = |recording: &Recording| chapter_answer(recording, "small-messages");
     let whole = says(&study().recording).expect("an answer");
     let plan = study().recording.document.plan;
-    let trials = plan
-        .trials
-        .iter()
-        .filter(|trial| trial.experiment == "small-messages");
+    let trials = plan.trials.iter();
+    let trials = trials.filter(|trial| trial.experiment == "small-messages");
     let sizes = trials.filter_map(|trial| trial.cell.get(&Factor::MessageBytes));
     let smallest = sizes.min().expect("sizes");
     let begin = format!("Messages of {smallest} ");
-    assert!(
-        whole.starts_with(&format!("{begin}reach")),
-        "{whole} {smallest}"
-    );
+    let is_so = whole.starts_with(&format!("{begin}reach"));
+    assert!(is_so, "{whole} {smallest}");
     let is_left = |cell: &Cell| {
         cell.get(&Factor::MessageBytes) == Some(smallest)
             && cell.get(&Factor::Nagle) == Some(&Level::Switch(false))

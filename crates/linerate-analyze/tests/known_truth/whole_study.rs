@@ -1,8 +1,6 @@
 //! A whole study with a known truth.
 
-use linerate_model::experiment::{Factor, Level};
-
-use crate::builder::{MSS, MadeRun, Truth, rr, size, stream, switches};
+use crate::prelude::*;
 
 /// A whole study with a known truth: one client for C=1, five for C=10; a window limit at 16 KiB,
 /// a full link from 64 KiB on; Nagle and delayed ACK stall split requests.
