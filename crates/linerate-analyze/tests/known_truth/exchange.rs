@@ -109,10 +109,18 @@ fn timeouts_behind_a_queue_that_others_fill_hold_nothing_up() {
 }
 
 #[test]
-fn a_server_that_thinks_is_an_application() {
+fn who_answers_late_is_told_from_what_holds_an_answer() {
     let thinks = like!(Truth::transactions(50_000_000); rtt_ns: 60_000);
     let timed = like!(thinks; delayed_acks: Some(0.0));
+    let stalled = like!(Truth::transactions(44_000_000); rtt_ns: 60_000, delayed_acks: Some(22.0));
+    let corked =
+        like!(Truth::transactions(100_000_000); rtt_ns: 2_200_000, delayed_acks: Some(0.0));
+    let far = like!(Truth::transactions(20_000_000); min_rtt_ns: Some(19_900_000), delayed_acks: Some(0.0),
+        timeouts: Some(0.0), worker_share: 0.01, worker_wait_share: 0.0, throttled: Some(0.0));
+    let near = like!(Truth::transactions(50_000); rtt_ns: 15_000, min_rtt_ns: Some(11_000), worker_share: 0.6,
+        delayed_acks: Some(0.0));
     gigabit! {
+        // A server that thinks is an application.
         Application: (rr(200), timed), claim "The application that answers limits";
         Application: (rr(200), &thinks), claim "The application that answers limits";
         /// The client's round trip holds the answer's time, since the acknowledgement rides on it; the
@@ -121,42 +129,25 @@ fn a_server_that_thinks_is_an_application() {
             server_rtt_ns: Some(70_000), delayed_acks: Some(0.0))), claim "The application";
         /// A split request may wait for a delayed ACK; without its counter nobody knows.
         RoundTrip: (split(), &thinks), claim "or a delayed ACK";
-    }
-}
 
-#[test]
-fn nagle_needs_two_writes_and_the_timer() {
-    let stalled = like!(Truth::transactions(44_000_000); rtt_ns: 60_000, delayed_acks: Some(22.0));
-    gigabit! {
+        // Nagle needs two writes and the timer.
         NagleDelayedAck: (split(), &stalled), claim "44 ms";
         Application: (rr(200), &stalled);
         Application: (split(), like!(stalled; delayed_acks: Some(0.0)));
         /// Twice as many as stalls come of other traffic, or of something else.
         Application: (split(), like!(stalled; delayed_acks: Some(60.0)));
         Application: (like!(split(); options.nagle: Some(false)), &stalled);
-    }
-}
 
-#[test]
-fn a_cork_is_no_application() {
-    let held = like!(Truth::transactions(100_000_000); rtt_ns: 2_200_000, delayed_acks: Some(0.0));
-    gigabit! {
-        RoundTrip: (like!(rr(100); options.cork: Some(true)), &held), claim "TCP_CORK";
-        Application: (rr(100), &held), claim "The application";
-    }
-}
+        // A cork is no application.
+        RoundTrip: (like!(rr(100); options.cork: Some(true)), &corked), claim "TCP_CORK";
+        Application: (rr(100), &corked), claim "The application";
 
-#[test]
-fn a_healthy_exchange_is_split() {
-    let far = like!(Truth::transactions(20_000_000); min_rtt_ns: Some(19_900_000), delayed_acks: Some(0.0),
-        timeouts: Some(0.0), worker_share: 0.01, worker_wait_share: 0.0, throttled: Some(0.0));
-    let near = like!(Truth::transactions(50_000); rtt_ns: 15_000, min_rtt_ns: Some(11_000), worker_share: 0.6,
-        delayed_acks: Some(0.0));
-    gigabit! {
+        // A healthy exchange is split.
         /// A path of 20 ms, both ends at rest.
         RoundTrip: (rr(200), far), claim "The path limits";
         /// Two hosts on one switch: the work of both ends is most of it. Rate × round trip = connections is no claim.
         RoundTrip: (rr(200), near), claim "The work of both ends limits", claim "11 µs of path", no "allow";
+
     }
 }
 
@@ -249,12 +240,15 @@ fn resting(mean_ns: u64, min_rtt_ns: i64, rtt_ns: i64, server_rtt_ns: i64) -> Tr
         delayed_acks: Some(0.0), worker_share: 0.02, worker_wait_share: 0.0)
 }
 
-/// Without the path's rate, what a slow line takes to carry a message looks like a queue, or a late answer.
 #[test]
-fn the_time_that_a_slow_line_takes_is_neither_queue_nor_application() {
+fn large_messages_wait_for_the_line_for_losses_or_for_the_window() {
     let carried = resting(10_700_000, 2_250_000, 8_120_000, 3_470_000);
     let slow = resting(14_800_000, 2_300_000, 14_500_000, 14_500_000);
+    let large = resting(40_000_000, 10 * MS, 10_500_000, 10_500_000);
+    let held =
+        |rwnd_share, rtt_ns| like!(resting(160_000_000, 10 * MS, rtt_ns, rtt_ns); rwnd_share);
     worlds! {
+        // Without the path's rate, what a slow line takes to carry a message looks like a queue, or a late answer.
         /// 10 kB each way over 10 Mbit/s and 2 ms: the client's round trip has the line's time, the server's has not.
         RoundTrip: (rr(5_000), &carried), claim "Carrying messages of this size or the application";
         /// Small messages are no time of any line: the server's answer is late.
@@ -262,34 +256,24 @@ fn the_time_that_a_slow_line_takes_is_neither_queue_nor_application() {
         /// One segment over 1 Mbit/s: 11.9 ms.
         RoundTrip: (rr(1_400), &slow), claim "A queue on the path or carrying messages of this size";
         RoundTrip: (rr(64), &slow), claim "A queue on the path, or delay that varies, limits";
-    }
-}
 
-#[test]
-fn large_messages_over_a_path_that_loses_wait_for_what_is_sent_again() {
-    let large = resting(40_000_000, 10 * MS, 10_500_000, 10_500_000);
-    worlds! {
+        // Large messages over a path that loses wait for what is sent again.
         RoundTrip: (rr(30_000), like!(large; lost_share: 0.02)), claim "over a path that loses segments";
         RoundTrip: (rr(30_000), &large), claim "Carrying messages of this size limits";
-    }
-}
 
-#[test]
-fn a_window_that_holds_a_part_of_a_message_is_the_receivers() {
-    let held =
-        |rwnd_share, rtt_ns| like!(resting(160_000_000, 10 * MS, rtt_ns, rtt_ns); rwnd_share);
-    worlds! {
+        // A window that holds a part of a message is the receivers.
         /// 300 kB in windows of 39 kB over 10 ms: the end that sends waits for the window nearly all the time.
         ReceiverWindow: (rr(150_000), held(0.95, 10_500_000)),
             claim "The receive window, which holds a part of such a message,";
         /// The path has no room for more, or the window holds nothing.
         RoundTrip: (rr(150_000), held(0.1, 10_500_000)), claim "Carrying messages of this size";
         not ReceiverWindow: thrice(GIGABIT, rr(150_000), &held(0.95, 40 * MS));
+
     }
 }
 
 #[test]
-fn a_pause_that_was_asked_for_is_a_part_of_its_own() {
+fn pauses_steps_and_several_requests_are_parts_of_their_own() {
     let after = |pause_ms: u64, trip_ns: u64| {
         // As many as fit into a window with a pause before each.
         let count = WINDOW_NS / (trip_ns + pause_ms * 1_000_000);
@@ -297,43 +281,37 @@ fn a_pause_that_was_asked_for_is_a_part_of_its_own() {
         let workload = like!(rr(200); manner.think: Some(Nanos::from_ms(pause_ms)));
         (workload, like!(truth; latency: vec![(trip_ns, count)]))
     };
-    gigabit! {
-        Pacing: after(30, 10_300_000), claim "30 ms of the pause";
-        RoundTrip: after(4, 10_300_000);
-        /// What sleeps during the pause is not told from the program that answers.
-        none: after(30, 90_000_000);
-    }
-}
-
-#[test]
-fn an_exchange_of_steps_takes_the_path_for_each_answer() {
     let of = |words: &[&str], trip_ns: u64| {
         let steps = words.iter().map(|text| Step::named(text).expect("a step"));
         let workload = like!(rr(200); manner.steps: Some(steps.collect()));
         (workload, resting(trip_ns, 10 * MS, 10_100_000, 10_100_000))
     };
-    gigabit! {
-        RoundTrip: of(&["send 50", "receive 100", "receive 50", "send 150", "receive 50"], 20_300_000),
-            claim "20 ms of path (TCP's shortest for each answer)";
-        /// One answer does not explain as much; and pauses may be the whole of it.
-        Application: of(&["send 200", "receive 200"], 40_300_000);
-        none: of(&["send 200", "server pause 30ms", "receive 200"], 40_300_000);
-    }
-}
-
-#[test]
-fn of_several_requests_under_way_only_the_path_is_told() {
     let under_way = |trip_ns: u64| {
         let truth = like!(resting(trip_ns, 5 * MS, 5_050_000, 5_050_000); worker_share: 0.1,
             latency: vec![(trip_ns, 16 * WINDOW_NS / trip_ns)]);
         (like!(rr(200); manner.in_flight: 16), truth)
     };
     gigabit! {
+        // A pause that was asked for is a part of its own.
+        Pacing: after(30, 10_300_000), claim "30 ms of the pause";
+        RoundTrip: after(4, 10_300_000);
+        /// What sleeps during the pause is not told from the program that answers.
+        none: after(30, 90_000_000);
+
+        // An exchange of steps takes the path for each answer.
+        RoundTrip: of(&["send 50", "receive 100", "receive 50", "send 150", "receive 50"], 20_300_000),
+            claim "20 ms of path (TCP's shortest for each answer)";
+        /// One answer does not explain as much; and pauses may be the whole of it.
+        Application: of(&["send 200", "receive 200"], 40_300_000);
+        none: of(&["send 200", "server pause 30ms", "receive 200"], 40_300_000);
+
+        // Of several requests under way only the path is told.
         RoundTrip: under_way(5_200_000);
         /// Nagle's algorithm holds each request until those before it are acknowledged, and each response.
         RoundTrip: under_way(15_400_000);
         /// What takes another time waits for something else.
         none: under_way(13_000_000);
+
     }
 }
 

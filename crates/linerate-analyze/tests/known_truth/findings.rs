@@ -8,15 +8,18 @@ use linerate_model::shortfall::{ConnectionCount, RequestCount};
 use crate::prelude::*;
 
 #[test]
-fn nothing_limits_an_idle_path() {
+fn each_limiter_is_named_where_it_is_and_not_where_it_is_not() {
+    let limited =
+        like!(Truth::stream(12.5e6); window_bytes: 16_384, rtt_ns: 10 * MS, rwnd_share: 0.97);
+    let full = like!(Truth::stream(14.857e6); window_bytes: 20_480, unacked: 14, rtt_ns: 10_453_762,
+        rwnd_share: 0.316, sndbuf_share: 0.124, busy_share: 1.0, cwnd: 43);
+    let waiting = like!(Truth::stream(100e6); sndbuf_share: 0.8, busy_share: 1.0);
+    let held = like!(Truth::stream(115e6); cwnd: 10, rtt_ns: MS, busy_share: 1.0);
     gigabit! {
+        // Nothing limits an idle path.
         none: Truth::usual();
-    }
-}
 
-#[test]
-fn a_full_link_is_named() {
-    gigabit! {
+        // A full link is named.
         LinkRate: Truth::stream(941e6);
         none: Truth::stream(920e6);
         /// A queue in front of a full link makes the window run out too; the link is the limiter.
@@ -25,16 +28,8 @@ fn a_full_link_is_named() {
         LinkRate: like!(Truth::stream(525e6); payload_bytes: 100.0);
         /// A link of unknown rate is never full.
         none: once(None, stream(), &Truth::stream(941e6));
-    }
-}
 
-#[test]
-fn the_receivers_window_is_named() {
-    let limited =
-        like!(Truth::stream(12.5e6); window_bytes: 16_384, rtt_ns: 10 * MS, rwnd_share: 0.97);
-    let full = like!(Truth::stream(14.857e6); window_bytes: 20_480, unacked: 14, rtt_ns: 10_453_762,
-        rwnd_share: 0.316, sndbuf_share: 0.124, busy_share: 1.0, cwnd: 43);
-    gigabit! {
+        // The receivers window is named.
         /// 16 KiB over 10 ms: 13.1 Mbit/s.
         ReceiverWindow: &limited;
         /// As seen with buffers of 16 KiB at both ends and 5 ms each way: 14 segments fill the window,
@@ -49,6 +44,35 @@ fn the_receivers_window_is_named() {
         Generator: like!(limited; worker_share: 0.99);
         /// Windows of several flows add up.
         ReceiverWindow: (like!(stream(); connections: 4), like!(limited; throughput_bps: 4.0 * 13e6));
+
+        // The send buffer is named.
+        /// Whoever waits for room in the buffer has data outstanding.
+        SendBuffer: &waiting;
+        none: like!(waiting; sndbuf_share: 0.3);
+
+        // Loss is named.
+        /// Without a pause: idle time is not the congestion window's.
+        CongestionWindow: like!(Truth::stream(100e6); lost_share: 0.01, rtt_ns: 10 * MS, busy_share: 1.0);
+        none: like!(Truth::stream(100e6); lost_share: 0.0001);
+        /// Ten segments of 1448 B over 1 ms: 115.8 Mbit/s, always busy.
+        CongestionWindow: &held;
+        none: like!(held; cwnd: 40);
+        /// Beside a roomy congestion window: a hundred segments over 100 µs allow 11.6 Gbit/s.
+        none: like!(Truth::stream(100e6); lost_share: 0.01);
+
+        // The generator is named.
+        Generator: like!(Truth::usual(); worker_share: 0.96);
+        /// It waited beside idle CPUs: what kept it from them is no weakness of the generator.
+        CpuQuota: like!(Truth::usual(); worker_share: 0.6, worker_wait_share: 0.37);
+        none: like!(Truth::usual(); worker_share: 0.9);
+        /// A saturated worker does not matter where the link is full.
+        LinkRate: like!(Truth::stream(941e6); worker_share: 0.99);
+
+        // The round trip is named.
+        RoundTrip: (rr(4), Truth::transactions(50_000));
+        /// A path as long as the timer is no stall.
+        RoundTrip: (written_in(rr(200), 2), like!(Truth::transactions(44_000_000); delayed_acks: Some(22.0)));
+
     }
 }
 
@@ -215,52 +239,6 @@ fn zero_copy_that_copies_is_a_caution() {
     assert_eq!(cautions(of_800(792)), [claim]);
     for none in [of_800(0), Some(ZeroCopyCount::default()), None] {
         assert_eq!(cautions(none), [""; 0]);
-    }
-}
-
-#[test]
-fn the_send_buffer_is_named() {
-    let limited = like!(Truth::stream(100e6); sndbuf_share: 0.8, busy_share: 1.0);
-    gigabit! {
-        /// Whoever waits for room in the buffer has data outstanding.
-        SendBuffer: &limited;
-        none: like!(limited; sndbuf_share: 0.3);
-    }
-}
-
-#[test]
-fn loss_is_named() {
-    let held = like!(Truth::stream(115e6); cwnd: 10, rtt_ns: MS, busy_share: 1.0);
-    gigabit! {
-        /// Without a pause: idle time is not the congestion window's.
-        CongestionWindow: like!(Truth::stream(100e6); lost_share: 0.01, rtt_ns: 10 * MS, busy_share: 1.0);
-        none: like!(Truth::stream(100e6); lost_share: 0.0001);
-        /// Ten segments of 1448 B over 1 ms: 115.8 Mbit/s, always busy.
-        CongestionWindow: &held;
-        none: like!(held; cwnd: 40);
-        /// Beside a roomy congestion window: a hundred segments over 100 µs allow 11.6 Gbit/s.
-        none: like!(Truth::stream(100e6); lost_share: 0.01);
-    }
-}
-
-#[test]
-fn the_generator_is_named() {
-    gigabit! {
-        Generator: like!(Truth::usual(); worker_share: 0.96);
-        /// It waited beside idle CPUs: what kept it from them is no weakness of the generator.
-        CpuQuota: like!(Truth::usual(); worker_share: 0.6, worker_wait_share: 0.37);
-        none: like!(Truth::usual(); worker_share: 0.9);
-        /// A saturated worker does not matter where the link is full.
-        LinkRate: like!(Truth::stream(941e6); worker_share: 0.99);
-    }
-}
-
-#[test]
-fn the_round_trip_is_named() {
-    gigabit! {
-        RoundTrip: (rr(4), Truth::transactions(50_000));
-        /// A path as long as the timer is no stall.
-        RoundTrip: (written_in(rr(200), 2), like!(Truth::transactions(44_000_000); delayed_acks: Some(22.0)));
     }
 }
 
@@ -480,29 +458,26 @@ fn other_programs_are_named_where_they_share_the_cpus() {
     assert_eq!(finding(0.3, false), None);
 }
 
-/// A link makes up in a window for what it had not passed before: where that shows, the finding says so.
 #[test]
-fn why_a_rate_is_above_what_the_link_carries_is_said() {
+fn shares_of_a_link_are_said_as_exactly_as_they_are_known() {
     let at = |bps: f64| {
         let truths = [bps, bps + 1e6, bps - 1e6].map(Truth::stream);
         trials(GIGABIT, stream(), &truths)
     };
-    worlds! {
-        LinkRate: at(943e6), why "A window may hold up to 0.5 % more than that";
-        LinkRate: at(935e6), no "window";
-    }
-}
-
-#[test]
-fn two_values_are_no_interval() {
     let of = |rates: &[f64]| {
         let truths: Vec<Truth> = rates.iter().copied().map(Truth::stream).collect();
         trials(GIGABIT, stream(), &truths)
     };
     worlds! {
+        // A link makes up in a window for what it had not passed before: where that shows, the finding says so.
+        LinkRate: at(943e6), why "A window may hold up to 0.5 % more than that";
+        LinkRate: at(935e6), no "window";
+
+        // Two values are no interval.
         LinkRate: of(&[941e6, 940e6]), claim "both values lie above 98.5 %";
         LinkRate: of(&[941e6, 920e6]), claim "one of the two values lies below 98.5 %";
         LinkRate: of(&[941e6, 940e6, 941e6]), claim "the whole interval lies above 98.5 %";
+
     }
 }
 

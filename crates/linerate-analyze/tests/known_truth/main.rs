@@ -6,6 +6,7 @@ mod builder {
 
     pub use crate::whole_study::study;
 }
+
 #[macro_use]
 mod worlds;
 
