@@ -29,12 +29,8 @@ fn a_full_link_is_named_with_its_share() {
         "Longest stall",
     ];
     let link = Some(Limiter::LinkRate);
-    check(
-        &answer,
-        "One connection fills the link: 941",
-        &tiles,
-        &[link],
-    );
+    let begin = "One connection fills the link: 941";
+    check(&answer, begin, &tiles, &[link]);
     says!(answer.tiles[0].note; begins "99.9 % of the wire");
     let share = answer.bars[0].share(941e6).expect("the wire is known");
     assert!(share > 0.99, "{share}");
@@ -85,11 +81,8 @@ fn an_exchange_is_told_by_its_round_trip() {
 #[test]
 fn clients_at_different_distances_have_ceilings_of_their_own() {
     let of_two = |workload: Workload, truth: Truth| {
-        let mut run = MadeRun::new(2, Some(1e9));
         let two = like!(workload; connections: 2, clients: 2);
-        run.experiment("one", None, two);
-        run.cell(&[], &[truth]);
-        analyze(&run.recording).answer
+        analyze(&once(GIGABIT, two, &truth).recording).answer
     };
     // One is 0.1 ms away, the other 10 ms: 10 000 and 100 exchanges per second.
     let exchange =

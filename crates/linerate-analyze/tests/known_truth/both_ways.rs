@@ -59,11 +59,8 @@ fn losing(bps: f64) -> Truth {
 fn the_direction_that_is_full_is_named_and_the_other_is_not() {
     let run = both(&stream(), &filling(95.4e6), &losing(6e6));
     let next = next_of(&run);
-    assert_eq!(
-        named(&run, Limiter::PathRate).action,
-        Some(next),
-        "the page says the same"
-    );
+    // The page says the same.
+    assert_eq!(named(&run, Limiter::PathRate).action, Some(next));
     worlds! {
         /// What 100 Mbit/s carry as shapers count, and 1 % of loss on the way back.
         PathRate: run, begins "To the server, the path is full: 95.4 Mbit/s of payload (what 100 Mbit/s Ethernet",
@@ -90,10 +87,8 @@ fn both_are_told_where_both_are_known() {
             claim "From the server, the path is full: 10 Mbit/s", why " From the server: ";
     }
     // One path has no sum: each piece of evidence says which way it goes.
-    let finding = named(
-        &both(&stream(), &filling(47.5e6), &filling(30e6)),
-        Limiter::PathRate,
-    );
+    let run = both(&stream(), &filling(47.5e6), &filling(30e6));
+    let finding = named(&run, Limiter::PathRate);
     for piece in finding.evidence.as_slice() {
         let mut ways = ["to the server: ", "from the server: "].into_iter();
         assert!(ways.any(|way| piece.what.starts_with(way)), "{piece:?}");

@@ -39,10 +39,8 @@ fn recording_of(noise: f64, dear: f64) -> Recording {
                 let cpus = if bytes == 131_072 { dear * cpus } else { cpus };
                 let truth = like!(Truth::stream(rate); cpus: cpus * (1.0 + noise * draw.normal()),
                     segments_per_ack: PER_ACK);
-                let cell = [
-                    (Factor::MessageBytes, size(bytes)),
-                    (Factor::Rate, Level::Rate(rate as u64)),
-                ];
+                let at = (Factor::Rate, Level::Rate(rate as u64));
+                let cell = [(Factor::MessageBytes, size(bytes)), at];
                 run.trial(&cell, block, &truth);
                 wakes.push((wake, rate / 8.0 / bytes as f64));
             }

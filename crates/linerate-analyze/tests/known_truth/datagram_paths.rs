@@ -38,7 +38,7 @@ fn stream_of(workload: Workload, steps: &[Step], truth: Truth, at: Lost) -> Made
             run.grow(host, &Subject::Cpu(0), Metric::SoftnetDropped, 0);
         }
     }
-    crate::forget(&mut run.recording, Metric::AppBytesSent);
+    run.forget(Metric::AppBytesSent);
     let first = run.recording.trials[0].trial;
     let flows = run
         .recording
@@ -141,7 +141,7 @@ fn a_full_path_each_way_comes_before_missing_cpus() {
 }
 
 #[test]
-fn datagrams_lost_by_chance_are_of_no_full_path() {
+fn losses_of_datagrams_are_told_by_where_and_how_they_lie() {
     let drawn = [4, 3, 6, 2, 5, 4, 7, 3, 1, 5].map(|lost| (200 - lost, lost));
     let bursts = [0, 7, 0, 14, 0, 0, 21, 0, 0, 7].map(|lost| (200 - lost, lost));
     let outage = |steps: usize| {
@@ -150,7 +150,10 @@ fn datagrams_lost_by_chance_are_of_no_full_path() {
         on_the_way(&all)
     };
     let few: Vec<Step> = (0..20).map(|at| (30 - at % 2, at % 2)).collect();
+    let evenly = |segments, at| asked(&in_turn(1), segments, at);
+    let by_chance = |segments, at| asked(&in_turn(11), segments, at);
     worlds! {
+        // Datagrams lost by chance are of no full path.
         /// 180 of 500 vary by 11 where each is lost by itself.
         Pacing: on_the_way(&in_turn(11)),
             claim "116 Mbit/s with --bitrate 116 Mbit/s; 36 % of the datagrams are lost";
@@ -163,14 +166,8 @@ fn datagrams_lost_by_chance_are_of_no_full_path() {
         none: outage(6);
         /// Every second time one of 30: of so few even losses lie as those by chance do.
         none: on_the_way(&few);
-    }
-}
 
-#[test]
-fn datagrams_lost_elsewhere_or_in_bursts_are_of_no_full_path() {
-    let evenly = |segments, at| asked(&in_turn(1), segments, at);
-    let by_chance = |segments, at| asked(&in_turn(11), segments, at);
-    worlds! {
+        // Datagrams lost elsewhere or in bursts are of no full path.
         PathRate: evenly(1, Lost::OnTheWay);
         /// A host that was not read may have lost them.
         none: evenly(1, Lost::Unknown);
@@ -183,6 +180,7 @@ fn datagrams_lost_elsewhere_or_in_bursts_are_of_no_full_path() {
         none: by_chance(32, Lost::OnTheWay);
         none: by_chance(1, Lost::Unknown);
         not Pacing: by_chance(1, Lost::Unread);
+
     }
 }
 

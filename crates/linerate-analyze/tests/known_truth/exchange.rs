@@ -29,9 +29,10 @@ fn a_queue_on_the_way_is_no_stall_of_nagle() {
 #[test]
 fn a_connection_for_each_request_takes_two_round_trips() {
     let connecting = |mean_ns: u64| {
+        let (request_bytes, response_bytes) = (Bytes(1), Bytes(1));
         let traffic = Traffic::Crr {
-            request_bytes: Bytes(1),
-            response_bytes: Bytes(1),
+            request_bytes,
+            response_bytes,
         };
         let truth = like!(Truth::transactions(mean_ns); min_rtt_ns: Some(20 * MS));
         let mut run = run(like!(rr(200); traffic: traffic), &truth);
@@ -224,9 +225,7 @@ fn the_path_of_a_far_client_is_no_stall() {
         let truth = like!(Truth::transactions(50_000_000); min_rtt_ns: Some(200_000), distances,
             delayed_acks: Some(19.0));
         let run = thrice(GIGABIT, like!(split(); connections: 2, clients: 2), &truth);
-        let claims = told(&run.recording)
-            .into_iter()
-            .map(|finding| finding.claim);
+        let claims = told(&run.recording).into_iter().map(|it| it.claim);
         claims.filter(|claim| claim.contains("Nagle")).count()
     };
     // Both are near, and half of what waits was counted; or one of them is 50 ms away.
@@ -338,11 +337,7 @@ fn timers_of_other_connections_are_not_these_flows() {
     // Sixteen of 330 transactions take 180 ms longer (radio), and another connection's timers fired twenty times.
     let spikes = thrice(GIGABIT, rr(200), &Truth::timeouts(1_000_000, 0.05));
     let mut rested = thrice(GIGABIT, rr(200), &Truth::timeouts(1_000_000, 0.05));
-    rested.change(|sample| {
-        if sample.metric == Metric::TcpRetrans {
-            sample.value = 0;
-        }
-    });
+    rested.set(Metric::TcpRetrans, |_| 0);
     worlds! {
         Timeouts: spikes;
         not Timeouts: rested;

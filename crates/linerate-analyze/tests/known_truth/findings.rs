@@ -191,10 +191,8 @@ fn one_flow_whose_responses_wait_is_seen_among_others() {
         let truth = like!(Truth::usual(); latency: vec![(60_000, 2500)], rtt_ns: 45_000);
         let mut run = thrice(GIGABIT, workload, &truth);
         let flows = run.recording.flows.iter_mut();
-        for latency in flows
-            .filter(|flow| flow.flow.0 == 2)
-            .filter_map(|flow| flow.outcome.latency.as_mut())
-        {
+        let held = flows.filter(|flow| flow.flow.0 == 2);
+        for latency in held.filter_map(|flow| flow.outcome.latency.as_mut()) {
             latency.buckets = vec![(held_us * 1000, 2500)];
         }
         found(&run.recording, "response-waits").map(|one| one.claim)

@@ -26,18 +26,12 @@ fn connected(connections: u32) -> Workload {
 
 #[test]
 fn exchanges_that_fill_a_path_are_told_by_a_queue_that_is_never_empty() {
-    let full = recorded(
-        connected(40),
-        &under_way(40, &[1_500_000, 1_510_000, 1_520_000]),
-    );
-    let mut changes = recorded(
-        connected(40),
-        &under_way(40, &[1_500_000, 1_510_000, 1_520_000]),
-    );
-    changes.change(|sample| {
-        if sample.metric == Metric::AppTransactions && sample.at_ns > WINDOW_NS as i64 / 2 {
-            sample.value += 40;
-        }
+    let filling = under_way(40, &[1_500_000, 1_510_000, 1_520_000]);
+    let full = recorded(connected(40), &filling);
+    let mut changes = recorded(connected(40), &filling);
+    changes.set(Metric::AppTransactions, |it| {
+        let is_late = it.at_ns > WINDOW_NS as i64 / 2;
+        it.value + if is_late { 40 } else { 0 }
     });
     worlds! {
         /// 266 B of a frame as queueing disciplines count it.
@@ -50,12 +44,18 @@ fn exchanges_that_fill_a_path_are_told_by_a_queue_that_is_never_empty() {
 }
 
 #[test]
-fn what_waits_on_no_full_path_is_not_taken_for_one() {
+fn what_waits_behind_a_queue_is_not_helped_by_more_at_a_time() {
     let waits = |connections: u32, trips_ns: &[u64]| {
         recorded(connected(connections), &under_way(connections, trips_ns))
     };
     let full = under_way(40, &[1_500_000]);
+    let behind = |rtt_ns: i64| {
+        let truth = like!(under_way(320, &[26_200_000]); rtt_ns);
+        recorded(connected(320), &truth)
+    };
+    let one = under_way(1, &[15_000_000]);
     worlds! {
+        // What waits on no full path is not taken for one.
         /// Delay that varies by itself, from next to nothing on.
         RoundTrip: waits(40, &[100_000, 800_000, 1_500_000, 2_200_000, 2_900_000]), no_next "in flight";
         /// One flow in ten goes another way, which is short.
@@ -68,30 +68,18 @@ fn what_waits_on_no_full_path_is_not_taken_for_one() {
         /// The queue is before a worker that has no time left, or before CPUs that tasks wait for.
         not PathRate: recorded(connected(40), &like!(full; worker_share: 0.97, cpus: 1.0));
         not PathRate: recorded(connected(40), &like!(full; pressure_share: Some(0.8)));
-    }
-}
 
-#[test]
-fn a_rest_behind_a_queue_is_not_the_application() {
-    let behind = |rtt_ns: i64| {
-        let truth = like!(under_way(320, &[26_200_000]); rtt_ns);
-        recorded(connected(320), &truth)
-    };
-    worlds! {
+        // A rest behind a queue is not the application.
         /// 320 requests fill a path; of what waits TCP sends some again, and its round trip is a part of the whole.
         RoundTrip: behind(12_600_000);
         Application: behind(200_000);
-    }
-}
 
-#[test]
-fn one_request_behind_a_queue_is_not_told_to_bring_many() {
-    let one = under_way(1, &[15_000_000]);
-    worlds! {
+        // One request behind a queue is not told to bring many.
         RoundTrip: recorded(connected(1), &one), claim "A queue on the path", next "`-P 2`";
         /// Nothing waits: more at a time use the path.
         RoundTrip: recorded(connected(1), &like!(one; min_rtt_ns: Some(14_900_000))), claim "The path",
             next "in flight: `--in-flight 8`";
+
     }
 }
 
@@ -115,13 +103,15 @@ fn losses_of_one_instant_explain_no_rate() {
 }
 
 #[test]
-fn nagle_holds_small_messages_of_which_several_are_under_way() {
+fn what_nagle_holds_is_let_go_by_its_option() {
     let several = |nagle: Option<bool>, bytes: u64, mean_ns: u64| {
         let workload = like!(rr(bytes); manner.in_flight: 8, options.nagle: nagle);
         let truth = like!(under_way(8, &[mean_ns]); rtt_ns: 12_100_000, min_rtt_ns: Some(12 * MS));
         recorded(workload, &truth)
     };
+    let held = like!(under_way(1, &[16_500_000]); rtt_ns: 8_200_000, min_rtt_ns: Some(8 * MS));
     worlds! {
+        // Nagle holds small messages of which several are under way.
         RoundTrip: several(None, 300, 36_500_000), next "`-N`",
             claim "three times TCP's shortest, twice for what Nagle's algorithm holds";
         /// With it off one round trip is enough, and more at a time help.
@@ -131,14 +121,10 @@ fn nagle_holds_small_messages_of_which_several_are_under_way() {
         none: several(Some(false), 300, 36_500_000);
         none: several(None, 3000, 36_500_000);
         none: several(None, 300, 29_000_000);
-    }
-}
 
-#[test]
-fn a_piece_that_nagle_holds_is_let_go_by_its_option() {
-    let held = like!(under_way(1, &[16_500_000]); rtt_ns: 8_200_000, min_rtt_ns: Some(8 * MS));
-    worlds! {
+        // A piece that nagle holds is let go by its option.
         RoundTrip: recorded(written_in(connected(1), 4), &held), claim "once for what Nagle", next "`-N`";
+
     }
 }
 

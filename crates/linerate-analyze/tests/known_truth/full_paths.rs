@@ -40,9 +40,17 @@ fn a_rate_as_steady_as_a_lines_shows_a_queue_that_is_short_beside_the_round_trip
 }
 
 #[test]
-fn what_else_is_as_steady_is_no_line() {
+fn what_else_is_as_steady_or_as_full_is_no_line() {
     let random = like!(short_queue(); variation: 0.02, lost_share: 0.01);
+    let changing = like!(Truth::sending(60e6, 40 * MS, 10 * MS); halves: 0.4, swings: Some((0.03, 1.0)),
+        lost_share: 0.001);
+    let full = like!(Truth::sending(832e6, 16 * MS, MS / 50); variation: 0.015, swings: Some((0.1, 0.5)),
+        worker_share: 0.75, worker_wait_share: 0.24, lost_share: 0.0003);
+    let stopped = like!(Truth::sending(76e6, 11 * MS, 10 * MS); rwnd_share: 1.0, window_bytes: 168_000,
+        offered_bytes: Some(185_000), unacked: 116, cwnd: 259, variation: 0.26, unread_bytes: 20_000,
+        delivery_bps: Some(142e6));
     worlds! {
+        // What else is as steady is no line.
         /// The receiver's window holds the sender.
         ReceiverWindow: like!(short_queue(); rwnd_share: 1.0, window_bytes: (148e6 * 0.075 / 8.0) as i64);
         /// The send buffer holds it, or a program that writes at a rate.
@@ -53,6 +61,37 @@ fn what_else_is_as_steady_is_no_line() {
         /// Many flows that lose by chance make a steady sum, which ten do not.
         none: (flows(100), &random);
         PathRate: (flows(10), &random);
+
+        // A path whose rate changes is full all the time.
+        /// A queue of 30 ms before a path whose rate is 0.4 times as much in the second half.
+        PathRate: &changing, "at a rate that changed", "on average", "ms) wait before it";
+        /// A way that becomes longer: the round trip is as steady as the rate.
+        none: like!(changing; swings: None);
+        /// A way that takes as long as it likes: the rate varies as much, from reading to reading.
+        none: like!(changing; variation: 0.3);
+        /// A window that held the sender.
+        none: like!(changing; rwnd_share: 0.4);
+
+        // A busy worker that is not missed behind a full path is not the limit.
+        /// 16 ms wait before 832 Mbit/s, of which 2 MB are unsent; the worker's CPU takes packets in, too.
+        PathRate: &full, "wait before";
+        /// What packets wait for CPUs does not go with what is in flight.
+        Generator: like!(full; swings: Some((0.1, 0.05)));
+        /// Nothing is left to send: the writer is late.
+        Generator: like!(full; unsent_bytes: Some(0));
+        /// A rate that varies as no line's.
+        Generator: like!(full; variation: 0.05);
+
+        // A reader that pauses again and again is told from a small window.
+        /// 168 kB in 10 ms are 134 Mbit/s, and 76 come: the reader was stopped half of the time.
+        SlowReader: &stopped, "held the sender 100 % of the time", "delivered at 142 Mbit/s";
+        /// The window of a proxy is not this reader's.
+        none: like!(stopped; offered_bytes: Some(1 << 20));
+        /// A path that pauses makes round trips longer.
+        not SlowReader: like!(stopped; rtt_ns: 25 * MS);
+        /// The whole window comes in each round trip.
+        ReceiverWindow: like!(stopped; throughput_bps: 128e6, delivery_bps: Some(142e6), variation: 0.03);
+
     }
 }
 
@@ -66,55 +105,6 @@ fn a_slope_that_the_flight_alone_would_not_show_is_known_where_the_round_trip_go
     assert!((known - 0.9).abs() < 0.02, "{known}");
     // Flight that is counted in bursts.
     assert_eq!(of(0.0), None);
-}
-
-#[test]
-fn a_path_whose_rate_changes_is_full_all_the_time() {
-    let changing = like!(Truth::sending(60e6, 40 * MS, 10 * MS); halves: 0.4, swings: Some((0.03, 1.0)),
-        lost_share: 0.001);
-    worlds! {
-        /// A queue of 30 ms before a path whose rate is 0.4 times as much in the second half.
-        PathRate: &changing, "at a rate that changed", "on average", "ms) wait before it";
-        /// A way that becomes longer: the round trip is as steady as the rate.
-        none: like!(changing; swings: None);
-        /// A way that takes as long as it likes: the rate varies as much, from reading to reading.
-        none: like!(changing; variation: 0.3);
-        /// A window that held the sender.
-        none: like!(changing; rwnd_share: 0.4);
-    }
-}
-
-#[test]
-fn a_busy_worker_that_is_not_missed_behind_a_full_path_is_not_the_limit() {
-    let full = like!(Truth::sending(832e6, 16 * MS, MS / 50); variation: 0.015, swings: Some((0.1, 0.5)),
-        worker_share: 0.75, worker_wait_share: 0.24, lost_share: 0.0003);
-    worlds! {
-        /// 16 ms wait before 832 Mbit/s, of which 2 MB are unsent; the worker's CPU takes packets in, too.
-        PathRate: &full, "wait before";
-        /// What packets wait for CPUs does not go with what is in flight.
-        Generator: like!(full; swings: Some((0.1, 0.05)));
-        /// Nothing is left to send: the writer is late.
-        Generator: like!(full; unsent_bytes: Some(0));
-        /// A rate that varies as no line's.
-        Generator: like!(full; variation: 0.05);
-    }
-}
-
-#[test]
-fn a_reader_that_pauses_again_and_again_is_told_from_a_small_window() {
-    let stopped = like!(Truth::sending(76e6, 11 * MS, 10 * MS); rwnd_share: 1.0, window_bytes: 168_000,
-        offered_bytes: Some(185_000), unacked: 116, cwnd: 259, variation: 0.26, unread_bytes: 20_000,
-        delivery_bps: Some(142e6));
-    worlds! {
-        /// 168 kB in 10 ms are 134 Mbit/s, and 76 come: the reader was stopped half of the time.
-        SlowReader: &stopped, "held the sender 100 % of the time", "delivered at 142 Mbit/s";
-        /// The window of a proxy is not this reader's.
-        none: like!(stopped; offered_bytes: Some(1 << 20));
-        /// A path that pauses makes round trips longer.
-        not SlowReader: like!(stopped; rtt_ns: 25 * MS);
-        /// The whole window comes in each round trip.
-        ReceiverWindow: like!(stopped; throughput_bps: 128e6, delivery_bps: Some(142e6), variation: 0.03);
-    }
 }
 
 /// A link of 20 Mbit/s to the client and 5 Mbit/s from it: each way is full at its own rate, and what is more than
@@ -134,20 +124,15 @@ fn each_way_of_a_link_is_full_at_its_own_rate() {
         };
         let limiter = |bps| limiter_of(&run(bps)).map(|(limiter, _)| limiter);
         assert_eq!(limiter(full_at), Some(Limiter::LinkRate), "{direction:?}");
-        assert_ne!(
-            limiter(0.9 * full_at),
-            Some(Limiter::LinkRate),
-            "{direction:?}"
-        );
+        let below = limiter(0.9 * full_at);
+        assert_ne!(below, Some(Limiter::LinkRate), "{direction:?}");
         let reason = |bps: f64| outcomes(&run(bps).recording)[0].validity.reason().cloned();
         assert_eq!(reason(full_at), None, "{direction:?}");
         let beyond = reason(1.5 * full_at);
         let Some(Reason::Beyond { ceiling, .. }) = beyond else {
             panic!("{direction:?}: {beyond:?}");
         };
-        assert_eq!(
-            (ceiling.link, ceiling.direction),
-            (BitsPerSec(full_at), direction)
-        );
+        let of = (ceiling.link, ceiling.direction);
+        assert_eq!(of, (BitsPerSec(full_at), direction));
     }
 }

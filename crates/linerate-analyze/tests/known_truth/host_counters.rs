@@ -8,9 +8,8 @@ use crate::prelude::*;
 /// Returns what is said of a run whose hosts read `values` of `metric` at begin and end.
 fn said_of_counter(metric: Metric, values: [i64; 2], lab: bool) -> Vec<(String, String)> {
     let run = with_counter(metric, values, |host| host.lab = lab);
-    let findings = told(&run.recording);
-    let ids = findings.into_iter().map(|found| (found.id, found.claim));
-    ids.collect()
+    let findings = told(&run.recording).into_iter();
+    findings.map(|found| (found.id, found.claim)).collect()
 }
 
 /// Returns a run whose hosts, changed by `change`, read `values` of `metric` at begin and end.
@@ -98,10 +97,8 @@ fn a_table_of_connections_that_is_nearly_full_is_a_caution() {
     let said = |count: i64| {
         let mut run = thrice(GIGABIT, stream(), &Truth::usual());
         let trial = run.recording.trials[0].trial;
-        for (metric, value) in [
-            (Metric::ConntrackCount, count),
-            (Metric::ConntrackMax, 1000),
-        ] {
+        let most = (Metric::ConntrackMax, 1000);
+        for (metric, value) in [(Metric::ConntrackCount, count), most] {
             let (host, subject) = ("server".into(), Subject::Host);
             let at_ns = 50_000;
             let sample = TrialSample {
@@ -166,13 +163,11 @@ fn protocol_counters_are_summed_over_valid_trials_with_trouble_first() {
         ("Udp.InDatagrams", false, 4e6, 2e6),
     ];
     let of_client = vec![("Ip.OutRequests", false, 10.0, 10.0)];
-    assert_eq!(
-        told,
-        [
-            ("server", 2, 2.0, of_server),
-            ("client1", 1, 1.0, of_client)
-        ]
-    );
+    let expected = [
+        ("server", 2, 2.0, of_server),
+        ("client1", 1, 1.0, of_client),
+    ];
+    assert_eq!(told, expected);
     let meaning = counters[0].counters[1].meaning.as_deref();
     assert_eq!(meaning, Some("segments retransmitted"));
 

@@ -33,24 +33,12 @@ fn refused(run: &MadeRun) -> Option<(HostName, Impossible)> {
     }
 }
 
-fn times(metric: Metric, times: i64) -> impl FnMut(&mut TrialSample) {
-    move |sample| {
-        if sample.metric == metric {
-            sample.value *= times;
-        }
-    }
-}
-
 #[test]
 fn counters_that_run_backwards_are_refused() {
     for metric in [Metric::AppBytesReceived, Metric::TcpBytesReceived] {
         let mut run = stream_run();
         assert_eq!(refused(&run), None);
-        run.change(|sample| {
-            if sample.metric == metric {
-                sample.value = 10_i64.pow(12) - sample.at_ns;
-            }
-        });
+        run.set(metric, |it| 10_i64.pow(12) - it.at_ns);
         let (host, how) = refused(&run).expect("it cannot be");
         assert_eq!(host, HostName::from("server"));
         assert!(
@@ -60,7 +48,7 @@ fn counters_that_run_backwards_are_refused() {
     }
     // A device's may begin anew, and so may what the kernel guesses.
     let mut run = stream_run();
-    run.change(times(Metric::CpuIdle, -1));
+    run.set(Metric::CpuIdle, |it| -1 * it.value);
     assert_eq!(refused(&run), None);
     // The end of a stream is a byte that is taken off once it is known of.
     let mut run = stream_run();
@@ -86,7 +74,7 @@ fn nothing_arrives_that_was_not_sent() {
             let trials = &mut run.recording.document.plan.trials;
             trials[0].workload.manner.transport = transport;
             assert_eq!(refused(&run), None);
-            run.change(times(metric, 1000));
+            run.set(metric, |it| 1000 * it.value);
             let (host, how) = refused(&run).expect("it cannot be");
             assert_eq!(host, HostName::from("server"));
             let Impossible::Unsent {
@@ -105,12 +93,12 @@ fn nothing_arrives_that_was_not_sent() {
     }
     // Who tells no total, since it was lost, contradicts nobody, and another program's sender may tell less.
     let mut run = stream_run();
-    run.change(times(Metric::TcpBytesReceived, 1000));
+    run.set(Metric::TcpBytesReceived, |it| 1000 * it.value);
     run.recording.flows.retain(|flow| flow.end == End::Server);
     assert_eq!(refused(&run), None);
     let mut run = stream_run();
     make_foreign(&mut run, "client1");
-    run.change(times(Metric::TcpBytesReceived, 1000));
+    run.set(Metric::TcpBytesReceived, |it| 1000 * it.value);
     assert_eq!(refused(&run), None);
     // Its receiver has no more than it was sent either.
     let mut run = stream_run();
@@ -138,7 +126,7 @@ fn nothing_arrives_that_was_not_sent() {
 fn no_response_comes_that_nobody_gave() {
     let mut run = once(None, rr(100), &Truth::transactions(100_000));
     assert_eq!(refused(&run), None);
-    run.change(times(Metric::AppTransactions, 1000));
+    run.set(Metric::AppTransactions, |it| 1000 * it.value);
     let (host, how) = refused(&run).expect("it cannot be");
     assert_eq!(host, HostName::from("client1"));
     let Impossible::Unsent {
@@ -195,7 +183,7 @@ fn nobody_is_busy_longer_than_there() {
     let check = |metric: Metric, more: i64, is_refused: bool| {
         let truth = like!(Truth::transactions(100_000); worker_share: 0.9, cpus: 1.8);
         let mut run = once(None, rr(100), &truth);
-        run.change(times(metric, more));
+        run.set(metric, |it| more * it.value);
         let how = refused(&run).map(|(_, how)| how);
         let is_it = matches!(how, Some(Impossible::Beyond { times, .. }) if times > 2.0);
         assert_eq!(is_it, is_refused, "{metric:?} × {more}: {how:?}");

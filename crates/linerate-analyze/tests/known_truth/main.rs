@@ -70,11 +70,8 @@ mod whole;
 mod whole_study;
 
 use linerate_analyze::single::{Shown, Single, single};
-use linerate_model::finding::Finding;
-use linerate_model::metric::Metric;
-use linerate_model::run::Recording;
-use linerate_model::sample::{Subject, TrialSample};
-use linerate_model::{Nanos, TrialId};
+
+use prelude::*;
 
 /// What a counter of the server grows by in the window.
 type Growth = (Subject, Metric, i64);
@@ -82,26 +79,19 @@ type Growth = (Subject, Metric, i64);
 /// Lets counters of the server grow in the window of `trial`.
 fn grow(recording: &mut Recording, trial: TrialId, growth: &[Growth]) {
     for (subject, metric, amount) in growth {
-        for (at_ns, value) in [(0, 1000), (builder::WINDOW_NS as i64, 1000 + amount)] {
-            recording.samples.push(TrialSample {
+        for (at_ns, value) in [(0, 1000), (WINDOW_NS as i64, 1000 + amount)] {
+            let (host, subject, metric) = ("server".into(), subject.clone(), *metric);
+            let sample = TrialSample {
                 trial,
-                host: "server".into(),
-                subject: subject.clone(),
-                metric: *metric,
+                host,
+                subject,
+                metric,
                 at_ns,
                 value,
-            });
+            };
+            recording.samples.push(sample);
         }
     }
-}
-
-/// Takes out a counter of flows, for a test that counts itself.
-fn forget(recording: &mut Recording, metric: Metric) {
-    let made = std::mem::take(&mut recording.samples);
-    let is_of = |sample: &TrialSample| {
-        sample.metric == metric && matches!(sample.subject, Subject::Flow(..))
-    };
-    recording.samples = made.iter().filter(|sample| !is_of(sample)).collect();
 }
 
 /// Returns the document of `recording` as one measurement.
@@ -116,10 +106,7 @@ fn as_single(recording: &Recording) -> Single<'_> {
 
 /// Returns the findings and the cautions of `recording`.
 fn told(recording: &Recording) -> Vec<Finding> {
-    let analysis = linerate_analyze::analyze(recording);
-    analysis
-        .findings
-        .into_iter()
-        .chain(analysis.cautions)
-        .collect()
+    let analysis = analyze(recording);
+    let findings = analysis.findings.into_iter();
+    findings.chain(analysis.cautions).collect()
 }

@@ -174,8 +174,8 @@ fn the_wire_limit_needs_facts_and_is_generous_without() {
         host.snapshot.facts.clear();
     }
     let outcomes = reduce::outcomes(&run.recording);
-    let is_so = outcomes[0].is_valid();
-    assert!(is_so, "without an MTU only the bare rate is a limit");
+    // Without an MTU only the bare rate is a limit.
+    assert!(outcomes[0].is_valid());
     assert!(!outcomes[1].is_valid());
 }
 
@@ -373,10 +373,9 @@ fn a_flow_that_loses_more_than_others_has_less() {
         (outcome.is_valid(), flags(&outcome).concat())
     };
     let (is_valid, flags) = told(30);
-    let is_so = is_valid && flags.contains("retransmitted 3 % of its segments");
-    assert!(is_so, "{flags}");
-    let (is_valid, flags) = told(2);
-    assert!(!is_valid, "{flags}");
+    assert!(is_valid);
+    says!(flags; "retransmitted 3 % of its segments");
+    assert!(!told(2).0);
 }
 
 #[test]
@@ -387,22 +386,22 @@ fn flows_whose_round_trips_differ_under_load_need_not_share_alike() {
         let truth = like!(truth; throughput_bps: 80e6, min_rtt_ns: Some(20 * MS), rtt_ns: 36 * MS);
         let mut run = once(GIGABIT, workload, &truth);
         let subject = Subject::Flow(FlowId(1), End::Client);
-        run.change(|sample| {
-            if sample.metric == Metric::TcpRtt && sample.subject == subject {
-                sample.value = second_ns;
+        run.set(Metric::TcpRtt, |it| {
+            if it.subject == subject {
+                second_ns
+            } else {
+                it.value
             }
         });
         let outcome = outcome(&run);
         (outcome.is_valid(), flags(&outcome).concat())
     };
     let (is_valid, flags) = told(99 * MS);
-    let is_so = is_valid && flags.contains("round trips differ, from 36 ms to 99 ms");
-    assert!(is_so, "{flags}");
-    let (is_valid, flags) = told(40 * MS);
-    assert!(!is_valid, "{flags}");
+    assert!(is_valid);
+    says!(flags; "round trips differ, from 36 ms to 99 ms");
+    assert!(!told(40 * MS).0);
     // It has less, and its round trip is the shorter one: that is not why.
-    let (is_valid, flags) = told(15 * MS);
-    assert!(!is_valid, "{flags}");
+    assert!(!told(15 * MS).0);
 }
 
 #[test]
@@ -630,11 +629,8 @@ fn jitter_is_that_of_the_window() {
     let host = receiver.host.to_string();
     let subject = Subject::Flow(receiver.flow, receiver.end);
     let jitter = |run: &MadeRun| outcome(run).value("jitter_ns");
-    assert_eq!(
-        jitter(&run),
-        Some(200_000.0),
-        "nobody read it in the window"
-    );
+    // Nobody read it in the window.
+    assert_eq!(jitter(&run), Some(200_000.0));
     let readings = [
         (1_000_000, 4_000),
         (1_000_050_000, 6_000),
@@ -689,13 +685,9 @@ fn counted_from_the_begin(segments_each: f64) -> Outcome {
 fn aggregates_tell_of_no_traffic_that_does_not_exist() {
     let of_others = |outcome: &Outcome| {
         let mut flags = outcome.flags.iter();
-        let found = flags.find(|flag| {
-            matches!(
-                flag,
-                TrialFlag::OtherTraffic { .. } | TrialFlag::HeldBack(_)
-            )
-        });
-        found.cloned()
+        let is_of_others =
+            |it: &&TrialFlag| matches!(it, TrialFlag::OtherTraffic { .. } | TrialFlag::HeldBack(_));
+        flags.find(is_of_others).cloned()
     };
     for segments_each in [1.1, 2.0, 14.3, 45.0] {
         let outcome = counted_from_the_begin(segments_each);

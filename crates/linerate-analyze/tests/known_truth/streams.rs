@@ -17,6 +17,14 @@ fn sending(bps: f64, rtt_ns: i64) -> Truth {
     Truth::sending(bps, rtt_ns, 20 * MS)
 }
 
+/// The number of the flow that a sample is of.
+fn number_of(sample: &TrialSample) -> usize {
+    match sample.subject {
+        Subject::Flow(FlowId(flow), _) => flow as usize,
+        _ => unreachable!("TCP's metrics are of flows"),
+    }
+}
+
 /// A rate that was asked for.
 fn asked(rate_bps: u64) -> Workload {
     like!(stream(); manner.rate_bps: Some(rate_bps))
@@ -320,7 +328,8 @@ fn algorithms_that_pace_hold_themselves_or_track_a_bottleneck() {
 }
 
 #[test]
-fn a_lost_segment_does_not_make_the_rate_of_a_full_path_vary() {
+fn a_full_path_is_known_by_its_queue_or_by_its_share_of_a_link() {
+    let link = |bps: f64, n: usize| trials(Some(1e9), stream(), &vec![sending(bps, 40 * MS); n]);
     let full = like!(sending(18.8e6, 50 * MS); variation: 0.43, delivered_variation: Some(0.01), lost_share: 0.003);
     let one_sided = |delivered_variation| {
         let truth = like!(sending(0.9e6, 400 * MS); delivered_variation: Some(delivered_variation));
@@ -328,7 +337,16 @@ fn a_lost_segment_does_not_make_the_rate_of_a_full_path_vary() {
         run.keep(|sample| &*sample.host.0 == "client1");
         run
     };
+    let behind =
+        |rtt_ns: i64, variation: f64| like!(Truth::sending(94.25e6, rtt_ns, 59 * MS); variation);
+    let grows = |elasticity: f64| like!(behind(63 * MS, 0.12); swings: Some((0.08, elasticity)));
     worlds! {
+        // One run at nine tenths of a link is a full path of its own.
+        PathRate: link(861e6, 1);
+        PathRate: link(861e6, 3);
+        LinkRate: link(925e6, 1);
+
+        // A lost segment does not make the rate of a full path vary.
         /// 20 Mbit/s, 100 ms and a queue that overflows: behind a hole the receiver's count in order waits.
         PathRate: &full, "overflows";
         /// What is delivered varies as much, or nothing was lost: that is no full path.
@@ -337,6 +355,19 @@ fn a_lost_segment_does_not_make_the_rate_of_a_full_path_vary() {
         /// Nobody read the receiving host: ACKs that wait on their way back are told by the sender.
         PathRate: one_sided(0.02);
         none: one_sided(0.13);
+
+        // A steady rate behind a little more delay is no clamped window.
+        /// 94 Mbit/s over 59 ms, and 4.5 ms wait: others fill the way of the ACKs, and the path has just become behind.
+        none: behind(63 * MS + MS / 2, 0.027);
+        /// A window that a route clamps is steady at the shortest round trip, and one that grows is not steady.
+        CongestionWindow: behind(59 * MS + MS / 2, 0.01),
+            "still growing, from its start or after an earlier loss, or is clamped";
+        CongestionWindow: behind(63 * MS, 0.12),
+            "still growing, from its start or after an earlier loss, or is clamped";
+        /// One that grows by 16 % is not held by it where the round trip grows by as much.
+        none: grows(0.5);
+        CongestionWindow: grows(0.05), "still growing";
+
     }
 }
 
@@ -485,10 +516,8 @@ fn frames_that_nobody_handles_are_not_lost_segments() {
         let mut run = run(stream(), &sending(12.9e6, 20 * MS));
         let eth0 = Subject::Link("eth0".to_owned());
         run.grow("client1", &eth0, Metric::LinkTxDropped, 0);
-        run.change(|sample| {
-            if sample.metric == Metric::TcpRetrans {
-                sample.value = (sample.at_ns / 25_000_000).clamp(0, 18);
-            }
+        run.set(Metric::TcpRetrans, |it| {
+            (it.at_ns / 25_000_000).clamp(0, 18)
         });
         let readings = (-2..=11).map(|tenth| tenth * 100_000_000 + 50_000);
         let counted = |at_ns: i64| (at_ns, ((at_ns - begin_ns) / 20_000_000).clamp(0, 15));
@@ -660,10 +689,9 @@ fn what_short_queues_drop_and_what_had_arrived_is_no_damage() {
     let lossy = |short: bool| {
         let truth = like!(sending(17.8e6, 20 * MS + MS / 2); lost_share: 0.00118, variation: 0.06);
         let mut run = once(None, stream(), &truth);
-        run.change(|sample| {
-            if sample.metric == Metric::TcpRtt && short && sample.at_ns / 100_000_000 % 5 < 2 {
-                sample.value = 25 * MS;
-            }
+        run.set(Metric::TcpRtt, |it| {
+            let meets = short && it.at_ns / 100_000_000 % 5 < 2;
+            if meets { 25 * MS } else { it.value }
         });
         run
     };
@@ -765,28 +793,11 @@ fn several_limiters_share_the_time() {
 }
 
 #[test]
-fn one_run_at_nine_tenths_of_a_link_is_a_full_path_of_its_own() {
-    let link = |bps: f64, n: usize| trials(Some(1e9), stream(), &vec![sending(bps, 40 * MS); n]);
-    worlds! {
-        PathRate: link(861e6, 1);
-        PathRate: link(861e6, 3);
-        LinkRate: link(925e6, 1);
-    }
-}
-
-#[test]
 fn flows_of_one_client_over_ways_of_unlike_length_meet_no_queue() {
     let of = |rtt_ns: [i64; 2], min_rtt_ns: [i64; 2]| {
         let mut run = run(like!(stream(); connections: 2), &sending(95e6, 20 * MS));
-        run.change(|sample| {
-            if let Subject::Flow(FlowId(flow), _) = sample.subject {
-                match sample.metric {
-                    Metric::TcpRtt => sample.value = rtt_ns[flow as usize],
-                    Metric::TcpMinRtt => sample.value = min_rtt_ns[flow as usize],
-                    _ => {}
-                }
-            }
-        });
+        run.set(Metric::TcpRtt, |it| rtt_ns[number_of(it)]);
+        run.set(Metric::TcpMinRtt, |it| min_rtt_ns[number_of(it)]);
         outcomes(&run.recording)[0].value(name::QUEUED)
     };
     // Ways of 10 and of 14 ms, both empty.
@@ -798,7 +809,39 @@ fn flows_of_one_client_over_ways_of_unlike_length_meet_no_queue() {
 }
 
 #[test]
-fn packets_that_wait_for_a_cpu_wait_before_no_path() {
+fn what_the_cpus_lack_is_told_by_who_has_it() {
+    // Two workers of ours for each of two CPUs.
+    let full = |cpus: f64, others_cpus: f64, ran: f64| {
+        let truth =
+            like!(sending(130e9, 100_000); cpus, worker_share: ran, worker_wait_share: 0.99 - ran);
+        let mut run = run(stream(), &truth);
+        let rest = cpus - others_cpus - ran;
+        run.spend("client1", &worker(1), Metric::ThreadRun, rest);
+        hiding_quota(run)
+    };
+    // Of two CPUs' 1.1 counted ones half is user time and half the kernel's; our threads ran 0.95 by the scheduler's clock.
+    let in_user_mode = |user_cpus: f64| {
+        let truth = like!(sending(40e9, 60_000); cpus: 1.1, worker_share: 0.55, worker_wait_share: 0.44,
+            unsent_bytes: Some(1 << 20));
+        let mut run = run(stream(), &truth);
+        for (at, ran) in [(0, 0.55), (1, 0.4)] {
+            let user = user_cpus * ran / 0.95;
+            let mut add = |metric, cpus| run.spend("client1", &worker(at), metric, cpus);
+            add(Metric::ThreadUser, user);
+            add(Metric::ThreadSystem, ran - user);
+            if at == 1 {
+                add(Metric::ThreadRun, ran);
+            }
+        }
+        run
+    };
+    // Both hosts' CPUs are full; of the server's another program has 0.67, of the client's our own threads all user time.
+    let own = |own_cpus: f64| {
+        let truth = like!(Truth::usual(); cpus: 1.99, others_cpus: 0.67, worker_share: 0.77, worker_wait_share: 0.23);
+        let mut run = run(stream(), &truth);
+        run.spend("client1", &worker(1), Metric::ThreadUser, own_cpus);
+        run
+    };
     let softirqs = |share: f64| {
         let mut run = run(stream(), &sending(95e6, 40 * MS));
         for (cpu, share) in (0..).zip([0.1, 0.2, 0.1, share]) {
@@ -806,9 +849,40 @@ fn packets_that_wait_for_a_cpu_wait_before_no_path() {
         }
         run
     };
+    let taken = like!(sending(300e6, 60 * MS); cpus: 0.7, stolen_share: 0.62, worker_share: 0.28,
+        worker_wait_share: 0.05, unread_bytes: 2 << 20, rwnd_share: 0.9, variation: 0.3);
     worlds! {
+        // Cpus full of our own work need no sight of a quota.
+        Cpu: full(1.99, 0.02, 0.49);
+        /// A program of others among it, a CPU that has time left, or a worker that gets a fifth of what it waits: there
+        /// may be a quota.
+        not Cpu: full(1.99, 0.5, 0.49);
+        not Cpu: full(1.7, 0.0, 0.49);
+        not Cpu: full(1.99, 0.02, 0.16);
+
+        // Kernel time that ticks lost is no user time of others.
+        OtherPrograms: in_user_mode(0.02);
+        /// User time that is our in_user_mode is no other program's.
+        not OtherPrograms: in_user_mode(0.5);
+
+        // Other programs are those of the host whose worker waits.
+        OtherPrograms: own(0.0);
+        Cpu: own(0.67);
+
+        // Packets that wait for a CPU wait before no path.
         PathRate: softirqs(0.5);
         none: softirqs(0.99);
+
+        // What the hypervisor took is told whatever workers ran.
+        /// Their time has nothing of what was taken from them.
+        Cpu: &taken, "the hypervisor took 62 %";
+        /// One that the window holds is not short of CPU time.
+        ReceiverWindow: like!(Truth::sending(35e6, 60 * MS, 60 * MS); unread_bytes: 0, window_bytes: 256 << 10,
+            variation: 0.01, cpus: 0.7, stolen_share: 0.62, worker_share: 0.05, worker_wait_share: 0.05,
+            rwnd_share: 0.98);
+        /// A full path beside it holds the rate steady.
+        PathRate: like!(taken; unread_bytes: 0, rwnd_share: 0.0, variation: 0.02), "wait before it";
+
     }
 }
 
@@ -875,7 +949,7 @@ fn windows_are_told_by_who_keeps_them_small() {
 }
 
 #[test]
-fn where_the_path_loses_datagrams_neither_generator_nor_request_is_the_limit() {
+fn datagrams_that_are_not_read_or_not_sent_are_told_by_who_has_the_time() {
     let read_by = |arrived: u64, unread: u64, asked_bps: Option<u64>, reader: Option<f64>| {
         // A sender spins through gaps of up to 50 µs. All CPUs are busy where what is asked for is sent whole.
         let cpus = if asked_bps == Some(192_000_000) {
@@ -893,7 +967,34 @@ fn where_the_path_loses_datagrams_neither_generator_nor_request_is_the_limit() {
         run
     };
     let sent = |arrived, unread, asked_bps| read_by(arrived, unread, asked_bps, None);
+    // 150 of 200 Mbit/s are sent, and all arrive: the sender waits for its socket buffer, which the qdisc empties.
+    let waiting = |backlog: i64, asked_bps: u64, worker_share: f64| {
+        let truth = like!(Truth::stream(150e6); worker_share);
+        let mut run = run(datagrams(Some(asked_bps), 1448), &truth);
+        run.forget(Metric::AppBytesSent);
+        run.count(13_000, received(13_000, 13_000, 0));
+        const STEPS: [i64; 11] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10];
+        let readings = |by, first| STEPS.map(|step| (step * 100 * MS, first + step * by));
+        let flow = Subject::Flow(FlowId(0), End::Client);
+        let own = qdisc("eth0", 0x8001_0000);
+        let (sent, waits) = (readings(1_875_000, 0), readings(0, backlog));
+        run.put("client1", &flow, Metric::AppBytesSent, &sent);
+        run.put("client1", &own, Metric::QdiscBacklogBytes, &waits);
+        run
+    };
+    // A sender that spins sends all of 60 Mbit/s, and a fifth of it is read.
+    let read = |unread: u64, waited: f64, cpus: f64| {
+        let truth = like!(Truth::stream(60e6); worker_share: 0.49, worker_wait_share: 0.5, throttled: Some(0.0), cpus,
+            others_cpus: cpus / 2.0, others_kernel_cpus: cpus / 2.0);
+        let mut run = run(datagrams(Some(60_000_000), 1448), &truth);
+        for (metric, share) in [(Metric::ThreadRun, 0.008), (Metric::ThreadWait, waited)] {
+            run.spend("server", &worker(0), metric, share);
+        }
+        run.count(100_000, received(100_000 - unread, 100_000, unread));
+        run
+    };
     worlds! {
+        // Where the path loses datagrams neither generator nor request is the limit.
         /// A small receive buffer overflows while its reader is idle: neither end's program is behind.
         none: read_by(64_000, 36_000, None, Some(0.2));
         Generator: read_by(64_000, 36_000, None, Some(0.97));
@@ -906,32 +1007,22 @@ fn where_the_path_loses_datagrams_neither_generator_nor_request_is_the_limit() {
         /// Loss on the way of 4 % of what was asked for, and of none.
         none: sent(96_000, 0, Some(300_000_000));
         Pacing: sent(99_900, 0, Some(300_000_000));
-    }
-}
 
-#[test]
-fn datagrams_that_wait_in_the_own_qdisc_are_not_sent() {
-    // 150 of 200 Mbit/s are sent, and all arrive: the sender waits for its socket buffer, which the qdisc empties.
-    let waiting = |backlog: i64, asked_bps: u64, worker_share: f64| {
-        let truth = like!(Truth::stream(150e6); worker_share);
-        let mut run = run(datagrams(Some(asked_bps), 1448), &truth);
-        crate::forget(&mut run.recording, Metric::AppBytesSent);
-        run.count(13_000, received(13_000, 13_000, 0));
-        const STEPS: [i64; 11] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10];
-        let readings = |by, first| STEPS.map(|step| (step * 100 * MS, first + step * by));
-        let flow = Subject::Flow(FlowId(0), End::Client);
-        let own = qdisc("eth0", 0x8001_0000);
-        let (sent, waits) = (readings(1_875_000, 0), readings(0, backlog));
-        run.put("client1", &flow, Metric::AppBytesSent, &sent);
-        run.put("client1", &own, Metric::QdiscBacklogBytes, &waits);
-        run
-    };
-    worlds! {
+        // Datagrams that wait in the own qdisc are not sent.
         PathRate: waiting(96_000, 200_000_000, 0.06);
         /// A datagram on its way out is no queue; what was asked for was sent; the sender has no time.
         none: waiting(1_500, 200_000_000, 0.06);
         Pacing: waiting(96_000, 150_000_000, 0.06);
         not PathRate: waiting(96_000, 200_000_000, 0.98);
+
+        // Datagrams lost while their reader waits for a CPU are others doing.
+        OtherPrograms: read(80_000, 0.5, 1.5), claim "ran 0.8 % of the time and waited for a CPU 50 %",
+            next "stop the other programs";
+        /// A small buffer whose reader has a CPU, a reader that waits for no other program, or one whose buffer holds all.
+        not OtherPrograms: read(80_000, 0.05, 1.5), no_next "other programs";
+        not OtherPrograms: read(80_000, 0.5, 0.1), no_next "other programs";
+        not OtherPrograms: read(0, 0.5, 1.5), no_next "other programs";
+
     }
 }
 
@@ -1046,90 +1137,6 @@ fn hiding_quota(mut run: MadeRun) -> MadeRun {
     run
 }
 
-#[test]
-fn cpus_full_of_our_own_work_need_no_sight_of_a_quota() {
-    // Two workers of ours for each of two CPUs.
-    let full = |cpus: f64, others_cpus: f64, ran: f64| {
-        let truth =
-            like!(sending(130e9, 100_000); cpus, worker_share: ran, worker_wait_share: 0.99 - ran);
-        let mut run = run(stream(), &truth);
-        let rest = cpus - others_cpus - ran;
-        run.spend("client1", &worker(1), Metric::ThreadRun, rest);
-        hiding_quota(run)
-    };
-    worlds! {
-        Cpu: full(1.99, 0.02, 0.49);
-        /// A program of others among it, a CPU that has time left, or a worker that gets a fifth of what it waits: there
-        /// may be a quota.
-        not Cpu: full(1.99, 0.5, 0.49);
-        not Cpu: full(1.7, 0.0, 0.49);
-        not Cpu: full(1.99, 0.02, 0.16);
-    }
-}
-
-#[test]
-fn datagrams_lost_while_their_reader_waits_for_a_cpu_are_others_doing() {
-    // A sender that spins sends all of 60 Mbit/s, and a fifth of it is read.
-    let read = |unread: u64, waited: f64, cpus: f64| {
-        let truth = like!(Truth::stream(60e6); worker_share: 0.49, worker_wait_share: 0.5, throttled: Some(0.0), cpus,
-            others_cpus: cpus / 2.0, others_kernel_cpus: cpus / 2.0);
-        let mut run = run(datagrams(Some(60_000_000), 1448), &truth);
-        for (metric, share) in [(Metric::ThreadRun, 0.008), (Metric::ThreadWait, waited)] {
-            run.spend("server", &worker(0), metric, share);
-        }
-        run.count(100_000, received(100_000 - unread, 100_000, unread));
-        run
-    };
-    worlds! {
-        OtherPrograms: read(80_000, 0.5, 1.5), claim "ran 0.8 % of the time and waited for a CPU 50 %",
-            next "stop the other programs";
-        /// A small buffer whose reader has a CPU, a reader that waits for no other program, or one whose buffer holds all.
-        not OtherPrograms: read(80_000, 0.05, 1.5), no_next "other programs";
-        not OtherPrograms: read(80_000, 0.5, 0.1), no_next "other programs";
-        not OtherPrograms: read(0, 0.5, 1.5), no_next "other programs";
-    }
-}
-
-#[test]
-fn kernel_time_that_ticks_lost_is_no_user_time_of_others() {
-    // Of two CPUs' 1.1 counted ones half is user time and half the kernel's; our threads ran 0.95 by the scheduler's clock.
-    let own = |user_cpus: f64| {
-        let truth = like!(sending(40e9, 60_000); cpus: 1.1, worker_share: 0.55, worker_wait_share: 0.44,
-            unsent_bytes: Some(1 << 20));
-        let mut run = run(stream(), &truth);
-        for (at, ran) in [(0, 0.55), (1, 0.4)] {
-            let user = user_cpus * ran / 0.95;
-            let mut add = |metric, cpus| run.spend("client1", &worker(at), metric, cpus);
-            add(Metric::ThreadUser, user);
-            add(Metric::ThreadSystem, ran - user);
-            if at == 1 {
-                add(Metric::ThreadRun, ran);
-            }
-        }
-        run
-    };
-    worlds! {
-        OtherPrograms: own(0.02);
-        /// User time that is our own is no other program's.
-        not OtherPrograms: own(0.5);
-    }
-}
-
-#[test]
-fn other_programs_are_those_of_the_host_whose_worker_waits() {
-    // Both hosts' CPUs are full; of the server's another program has 0.67, of the client's our own threads all user time.
-    let own = |own_cpus: f64| {
-        let truth = like!(Truth::usual(); cpus: 1.99, others_cpus: 0.67, worker_share: 0.77, worker_wait_share: 0.23);
-        let mut run = run(stream(), &truth);
-        run.spend("client1", &worker(1), Metric::ThreadUser, own_cpus);
-        run
-    };
-    worlds! {
-        OtherPrograms: own(0.0);
-        Cpu: own(0.67);
-    }
-}
-
 /// Two workers of the client, whose CPUs spend these shares in the kernel, in softirqs and idle; the first was seen on
 /// these CPUs.
 fn on_cpus(truth: &Truth, shares: [(f64, Option<f64>, f64); 2], on: [i64; 3]) -> MadeRun {
@@ -1150,16 +1157,22 @@ fn on_cpus(truth: &Truth, shares: [(f64, Option<f64>, f64); 2], on: [i64; 3]) ->
     run
 }
 
-/// A CPU that a worker has and softirqs, beside one that has time left.
 #[test]
-fn a_cpu_that_is_full_with_the_worker_and_softirqs_is_named() {
+fn workers_that_find_their_cpu_full_are_told_from_those_under_a_quota() {
     let on = |ran: f64, waited: f64, softirq: f64, idle: f64, on: [i64; 3]| {
         let truth = like!(sending(20e9, 100_000); worker_share: ran, worker_wait_share: waited, variation: 0.1);
         let first = (1.0 - softirq - idle, Some(softirq), idle);
         on_cpus(&truth, [first, (0.4, Some(0.1), 0.5)], on)
     };
     let there = [0, 0, 0];
+    // Both ends had half of a CPU each, of two.
+    let half = |on: [i64; 3], cpus: [f64; 2], throttled: Option<f64>| {
+        let truth = like!(sending(74e9, 100_000); worker_share: 0.49, worker_wait_share: 0.5, throttled, variation: 0.1);
+        on_cpus(&truth, cpus.map(|busy| (busy, None, 1.0 - busy)), on)
+    };
+    let (on_one, full) = ([0, 0, 0], [0.99, 0.02]);
     worlds! {
+        // A CPU that a worker has and softirqs, beside one that has time left.
         Cpu: on(0.858, 0.07, 0.25, 0.02, there);
         Cpu: on(0.871, 0.1, 0.25, 0.02, there);
         /// Where it waits for softirqs and never rests, none of what its CPU has left is its own.
@@ -1171,25 +1184,16 @@ fn a_cpu_that_is_full_with_the_worker_and_softirqs_is_named() {
         not Cpu: on(0.871, 0.05, 0.25, 0.02, [0, 1, 0]);
         /// One that waits for long and finds its CPU full is held by no quota.
         Cpu: on(0.55, 0.4, 0.2, 0.01, there);
-    }
-}
 
-#[test]
-fn workers_that_share_one_cpu_beside_an_idle_one_are_on_too_few() {
-    // Both ends had half of a CPU each, of two.
-    let on = |on: [i64; 3], cpus: [f64; 2], throttled: Option<f64>| {
-        let truth = like!(sending(74e9, 100_000); worker_share: 0.49, worker_wait_share: 0.5, throttled, variation: 0.1);
-        on_cpus(&truth, cpus.map(|busy| (busy, None, 1.0 - busy)), on)
-    };
-    let (there, full) = ([0, 0, 0], [0.99, 0.02]);
-    worlds! {
-        Cpu: on(there, full, Some(0.0)), next "CPUs of its own";
-        Cpu: on(there, full, None), next "CPUs of its own";
-        /// They were on both: the scheduler was free, and so it is where the CPU that they are on has time left.
-        not Cpu: on([0, 1, 0], full, Some(0.0)), no_next "CPUs of its own";
-        not Cpu: on(there, [0.6, 0.5], Some(0.0)), no_next "CPUs of its own";
-        /// A quota leaves the CPU idle that its workers are on.
-        CpuQuota: on(there, [0.5, 0.02], None);
+        // Workers that share one CPU beside an idle one are on too few.
+        Cpu: half(on_one, full, Some(0.0)), next "CPUs of its own";
+        Cpu: half(on_one, full, None), next "CPUs of its own";
+        /// They were half both: the scheduler was free, and so it is where the CPU that they are half has time left.
+        not Cpu: half([0, 1, 0], full, Some(0.0)), no_next "CPUs of its own";
+        not Cpu: half(on_one, [0.6, 0.5], Some(0.0)), no_next "CPUs of its own";
+        /// A quota leaves the CPU idle that its workers are half.
+        CpuQuota: half(on_one, [0.5, 0.02], None);
+
     }
 }
 
@@ -1229,22 +1233,6 @@ fn a_late_reader_holds_nobody_while_the_window_is_open() {
 }
 
 #[test]
-fn what_the_hypervisor_took_is_told_whatever_workers_ran() {
-    let taken = like!(sending(300e6, 60 * MS); cpus: 0.7, stolen_share: 0.62, worker_share: 0.28,
-        worker_wait_share: 0.05, unread_bytes: 2 << 20, rwnd_share: 0.9, variation: 0.3);
-    worlds! {
-        /// Their time has nothing of what was taken from them.
-        Cpu: &taken, "the hypervisor took 62 %";
-        /// One that the window holds is not short of CPU time.
-        ReceiverWindow: like!(Truth::sending(35e6, 60 * MS, 60 * MS); unread_bytes: 0, window_bytes: 256 << 10,
-            variation: 0.01, cpus: 0.7, stolen_share: 0.62, worker_share: 0.05, worker_wait_share: 0.05,
-            rwnd_share: 0.98);
-        /// A full path beside it holds the rate steady.
-        PathRate: like!(taken; unread_bytes: 0, rwnd_share: 0.0, variation: 0.02), "wait before it";
-    }
-}
-
-#[test]
 fn a_queue_before_another_device_is_none_of_these_flows() {
     // A way that takes longer as it likes, beside a gateway's other device whose queue is full.
     let jitter = like!(Truth::sending(18.9e6, 46 * MS, 25 * MS); variation: 0.15, swings: Some((0.18, 0.02)));
@@ -1268,38 +1256,12 @@ fn a_queue_before_another_device_is_none_of_these_flows() {
 }
 
 #[test]
-fn a_steady_rate_behind_a_little_more_delay_is_no_clamped_window() {
-    let full =
-        |rtt_ns: i64, variation: f64| like!(Truth::sending(94.25e6, rtt_ns, 59 * MS); variation);
-    let grows = |elasticity: f64| like!(full(63 * MS, 0.12); swings: Some((0.08, elasticity)));
-    worlds! {
-        /// 94 Mbit/s over 59 ms, and 4.5 ms wait: others fill the way of the ACKs, and the path has just become full.
-        none: full(63 * MS + MS / 2, 0.027);
-        /// A window that a route clamps is steady at the shortest round trip, and one that grows is not steady.
-        CongestionWindow: full(59 * MS + MS / 2, 0.01),
-            "still growing, from its start or after an earlier loss, or is clamped";
-        CongestionWindow: full(63 * MS, 0.12),
-            "still growing, from its start or after an earlier loss, or is clamped";
-        /// One that grows by 16 % is not held by it where the round trip grows by as much.
-        none: grows(0.5);
-        CongestionWindow: grows(0.05), "still growing";
-    }
-}
-
-#[test]
 fn of_several_flows_what_waits_is_beyond_their_own_shortest_round_trips() {
     // One of 20 ms that waits for 2, and one of 80 that waits for 30.
     let truth = like!(Truth::sending(95e6, 22 * MS, 20 * MS); min_rtt_ns: Some(20 * MS));
     let mut two = run(like!(stream(); connections: 2), &truth);
-    two.change(|sample| {
-        if let Subject::Flow(FlowId(1), _) = sample.subject {
-            match sample.metric {
-                Metric::TcpRtt => sample.value = 110 * MS,
-                Metric::TcpMinRtt => sample.value = 80 * MS,
-                _ => {}
-            }
-        }
-    });
+    two.set(Metric::TcpRtt, |it| [it.value, 110 * MS][number_of(it)]);
+    two.set(Metric::TcpMinRtt, |it| [it.value, 80 * MS][number_of(it)]);
     worlds! {
         /// 16 ms on average, not 46.
         PathRate: two, claim "at least 190\u{202f}000 B (16 ms)";

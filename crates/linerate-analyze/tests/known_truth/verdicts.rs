@@ -179,11 +179,8 @@ fn the_chapter_on_buffers_does_not_deny_a_gain_or_a_fall() {
     let of = |shape| {
         let analysis = of(shape, Noise::Normal(0.01));
         let found = comparison(&analysis, "socket-buffer/plateau/1");
-        (
-            answer(&analysis, "socket-buffer"),
-            found.verdict,
-            found.effect.value,
-        )
+        let answer = answer(&analysis, "socket-buffer");
+        (answer, found.verdict, found.effect.value)
     };
     let (answer, verdict, ratio) = of(Shape::TunedBadly(0.2));
     says!(answer; no "no difference", " reach 1.2");
@@ -363,11 +360,8 @@ fn what_turns_about_with_a_factor_beside_the_first_is_no_advice() {
             for (delayed_ack, more) in [(true, delayed), (false, prompt)] {
                 for (name, more) in [("cubic", 1.0), ("bbr", more)] {
                     let delayed_ack = (Factor::DelayedAck, Level::Switch(delayed_ack));
-                    let levels = [
-                        (Factor::MessageBytes, size(bytes)),
-                        delayed_ack,
-                        control(name),
-                    ];
+                    let of_size = (Factor::MessageBytes, size(bytes));
+                    let levels = [of_size, delayed_ack, control(name)];
                     blocks(&mut run, &levels, 4, |block| {
                         let noise = 1.0 + 0.01 * f64::from((7 * block + bytes as u32) % 3);
                         Truth::stream(300e6 * more * noise)
@@ -417,11 +411,8 @@ fn too_few_pairs_decide_nothing_and_leave_an_experiment_open() {
     assert_eq!(open, [""; 0]);
     assert_eq!(found.verdict, Verdict::Differs);
     // Which was the question comes before the range.
-    let at = |words: &str| {
-        answer
-            .split(". ")
-            .position(|sentence| sentence.contains(words))
-    };
+    let sentences: Vec<&str> = answer.split(". ").collect();
+    let at = |words: &str| sentences.iter().position(|it| it.contains(words));
     let at = [at("on against off"), at(" to ")];
     assert_eq!(at, [Some(0), Some(1)], "{answer}");
 }
@@ -441,17 +432,12 @@ fn what_was_done_once_more_at_the_end_is_no_pair_of_its_block() {
                     Truth::stream(500e6 * (1.0 + 0.06 * f64::from(at) + noise))
                 });
                 if on && again {
-                    let repeats = run
-                        .recording
-                        .trials
-                        .iter()
-                        .rev()
-                        .take(6)
-                        .map(|record| Repeat {
-                            trial: record.trial,
-                            of: TrialId(record.trial.0 + 1000),
-                            why: RepeatReason::Disturbed(Disturbance::Unaccounted(0.1)),
-                        });
+                    let last = run.recording.trials.iter().rev().take(6);
+                    let repeats = last.map(|record| Repeat {
+                        trial: record.trial,
+                        of: TrialId(record.trial.0 + 1000),
+                        why: RepeatReason::Disturbed(Disturbance::Unaccounted(0.1)),
+                    });
                     run.recording.document.plan.repeats.extend(repeats);
                 }
             }

@@ -13,10 +13,8 @@ pub fn study() -> MadeRun {
             let acks_per_transaction = if ack { 0.0 } else { 1.0 };
             let truth =
                 |wobble: u64| like!(Truth::transactions(rtt_ns + wobble); acks_per_transaction);
-            let levels = [
-                (Factor::PayloadBytes, size(payload)),
-                (Factor::DelayedAck, Level::Switch(ack)),
-            ];
+            let delayed = (Factor::DelayedAck, Level::Switch(ack));
+            let levels = [(Factor::PayloadBytes, size(payload)), delayed];
             run.cell(&levels, &[truth(0), truth(100), truth(200)]);
         }
     }

@@ -2,22 +2,9 @@
 
 use std::borrow::Borrow;
 
-use linerate_analyze::analyze;
-use linerate_model::HostName;
-use linerate_model::analysis::{Analysis, Chapter};
-use linerate_model::datagram::Datagrams;
-use linerate_model::experiment::{Factor, Level};
-use linerate_model::finding::{Finding, FindingKind};
-use linerate_model::host::{Fact, FactValue};
-use linerate_model::limiter::Limiter;
-use linerate_model::manner::Transport;
-use linerate_model::metric::Metric;
-use linerate_model::run::Recording;
-use linerate_model::sample::{Subject, TrialSample};
-use linerate_model::unit::{Bytes, Unit};
-use linerate_model::workload::{Part, Traffic, Workload};
+use linerate_model::host::Fact;
 
-use crate::builder::{MadeRun, Truth, stream};
+use crate::prelude::*;
 
 pub(crate) const MS: i64 = 1_000_000;
 /// The rate of a link.
@@ -190,25 +177,15 @@ pub(crate) fn trials(rate: Option<f64>, workload: Workload, truths: &[Truth]) ->
 }
 
 /// An experiment on a workload, or a chapter of the study, without trials.
-pub(crate) fn begun(
-    rate: Option<f64>,
-    name: &str,
-    chapter: Option<u32>,
-    workload: Workload,
-) -> MadeRun {
-    let mut run = MadeRun::new(1, rate);
-    run.experiment(name, chapter, workload);
+pub(crate) fn begun(bps: Option<f64>, name: &str, chapter: Option<u32>, of: Workload) -> MadeRun {
+    let mut run = MadeRun::new(1, bps);
+    run.experiment(name, chapter, of);
     run
 }
 
 /// The same of a study.
-pub(crate) fn studied(
-    rate: Option<f64>,
-    name: &str,
-    chapter: Option<u32>,
-    workload: Workload,
-) -> MadeRun {
-    let mut run = begun(rate, name, chapter, workload);
+pub(crate) fn studied(bps: Option<f64>, name: &str, chapter: Option<u32>, of: Workload) -> MadeRun {
+    let mut run = begun(bps, name, chapter, of);
     run.recording.document.study = true;
     run
 }
@@ -220,11 +197,7 @@ pub(crate) fn once(rate: Option<f64>, workload: Workload, truth: &Truth) -> Made
 
 /// Three trials that are alike.
 pub(crate) fn thrice(rate: Option<f64>, workload: Workload, truth: &Truth) -> MadeRun {
-    trials(
-        rate,
-        workload,
-        &[truth.clone(), truth.clone(), truth.clone()],
-    )
+    trials(rate, workload, &[0; 3].map(|_| truth.clone()))
 }
 
 /// Three trials over a path of unknown rate.
@@ -234,10 +207,8 @@ pub(crate) fn run(workload: Workload, truth: &Truth) -> MadeRun {
 
 /// Datagrams of `bytes`, at a rate where one is asked for.
 pub(crate) fn datagrams(rate_bps: Option<u64>, bytes: u64) -> Workload {
-    sized(
-        like!(stream(); manner.transport: Transport::Udp, manner.rate_bps: rate_bps),
-        bytes,
-    )
+    let workload = like!(stream(); manner.transport: Transport::Udp, manner.rate_bps: rate_bps);
+    sized(workload, bytes)
 }
 
 /// A stream in messages of `bytes`.
@@ -316,8 +287,20 @@ pub(crate) trait Change {
     fn alike(&mut self, levels: &[(Factor, Level)], truth: &Truth);
     /// Leaves the samples that are to be kept.
     fn keep(&mut self, is_kept: impl Fn(&TrialSample) -> bool);
+    /// Takes out a counter of flows, for a test that counts itself.
+    fn forget(&mut self, metric: Metric) {
+        self.keep(|it| it.metric != metric || !matches!(it.subject, Subject::Flow(..)));
+    }
     /// Changes each sample.
     fn change(&mut self, how: impl FnMut(&mut TrialSample));
+    /// Changes what was read of a metric.
+    fn set(&mut self, metric: Metric, value: impl Fn(&TrialSample) -> i64) {
+        self.change(|sample| {
+            if sample.metric == metric {
+                sample.value = value(sample);
+            }
+        });
+    }
     /// Puts what was read, and when, into each trial.
     fn put(&mut self, host: &str, subject: &Subject, metric: Metric, readings: &[(i64, i64)]);
     /// Has a counter of `host` grow by `amount` in the window of each trial.
