@@ -48,7 +48,7 @@ fn counters_that_run_backwards_are_refused() {
     }
     // A device's may begin anew, and so may what the kernel guesses.
     let mut run = stream_run();
-    run.set(Metric::CpuIdle, |it| -1 * it.value);
+    run.set(Metric::CpuIdle, |it| -it.value);
     assert_eq!(refused(&run), None);
     // The end of a stream is a byte that is taken off once it is known of.
     let mut run = stream_run();

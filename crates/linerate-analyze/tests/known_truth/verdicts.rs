@@ -301,8 +301,7 @@ fn an_effect_that_turns_about_with_another_factor_is_not_the_same() {
 
 /// An experiment without trials.
 fn of_stream(name: &str) -> MadeRun {
-    let run = begun(GIGABIT, name, None, stream());
-    run
+    begun(GIGABIT, name, None, stream())
 }
 
 /// The same on hosts that use cubic.

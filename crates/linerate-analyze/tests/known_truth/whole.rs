@@ -161,10 +161,10 @@ fn a_window_limit_is_predicted_where_it_matters() {
 }
 
 /// What the heads of a table's rows are.
-fn texts(rows: &[Vec<TableCell>], column: usize) -> Vec<&str> {
+fn texts<'a>(rows: &'a [Vec<TableCell>], column: usize) -> Vec<&'a str> {
     let cells = rows.iter().map(|row| &row[column]);
-    let text = |cell| match cell {
-        &TableCell::Text(ref text) => Some(text.as_str()),
+    let text = |cell: &'a TableCell| match cell {
+        TableCell::Text(text) => Some(text.as_str()),
         _ => None,
     };
     cells.filter_map(text).collect()
