@@ -2,14 +2,8 @@
 
 use linerate_analyze::Draw;
 use linerate_analyze::capacity::{Above, Kind, Side, Target, Work, capacity};
-use linerate_model::FlowId;
-use linerate_model::experiment::{Factor, Level};
-use linerate_model::metric::Metric;
-use linerate_model::run::Recording;
-use linerate_model::sample::{End, Subject};
-use linerate_model::workload::Direction;
 
-use crate::builder::{MSS, MadeRun, Truth, size, stream};
+use crate::prelude::*;
 
 /// What a packet, a KiB, a call and a wake-up cost here, in seconds.
 const PACKET_S: f64 = 2e-6;
@@ -36,23 +30,17 @@ fn recording(noise: f64) -> Recording {
 /// The same, the largest messages so many times as dear.
 fn recording_of(noise: f64, dear: f64) -> Recording {
     let mut draw = Draw::new(7);
-    let mut run = MadeRun::new(1, Some(1e9));
-    run.experiment("load-steps", None, stream());
+    let mut run = begun(GIGABIT, "load-steps", None, stream());
     let mut wakes = Vec::new();
     for block in 1..=3 {
         for bytes in [1024_u64, 8192, 131_072] {
             for rate in [100e6, 250e6, 400e6, 600e6, 800e6] {
                 let (wake, cpus) = server(rate, bytes as f64);
                 let cpus = if bytes == 131_072 { dear * cpus } else { cpus };
-                let truth = Truth {
-                    cpus: cpus * (1.0 + noise * draw.normal()),
-                    segments_per_ack: PER_ACK,
-                    ..Truth::stream(rate)
-                };
-                let cell = [
-                    (Factor::MessageBytes, size(bytes)),
-                    (Factor::Rate, Level::Rate(rate as u64)),
-                ];
+                let truth = like!(Truth::stream(rate); cpus: cpus * (1.0 + noise * draw.normal()),
+                    segments_per_ack: PER_ACK);
+                let at = (Factor::Rate, Level::Rate(rate as u64));
+                let cell = [(Factor::MessageBytes, size(bytes)), at];
                 run.trial(&cell, block, &truth);
                 wakes.push((wake, rate / 8.0 / bytes as f64));
             }
@@ -63,27 +51,27 @@ fn recording_of(noise: f64, dear: f64) -> Recording {
     for (trial, (wake, calls)) in trials.into_iter().zip(wakes) {
         let worker = Subject::Thread("worker-0".to_owned());
         let flow = Subject::Flow(FlowId(0), End::Server);
-        crate::grow(
-            &mut recording,
-            trial,
-            &[
-                (worker, Metric::ThreadArrivals, wake as i64),
-                (flow, Metric::AppCalls, calls as i64),
-            ],
-        );
+        let calls = (flow, Metric::AppCalls, calls as i64);
+        let growth = [(worker, Metric::ThreadArrivals, wake as i64), calls];
+        crate::grow(&mut recording, trial, &growth);
     }
     recording
 }
 
+fn target(bps: f64, direction: Direction, headroom: f64) -> Target {
+    let (message_bytes, flows) = (8192, 1);
+    Target {
+        bps,
+        message_bytes,
+        flows,
+        direction,
+        headroom,
+    }
+}
+
 #[test]
 fn prices_are_found_and_a_target_beyond_is_inside_the_interval() {
-    let target = Target {
-        bps: 940e6,
-        message_bytes: 8192,
-        flows: 1,
-        direction: Direction::ToServer,
-        headroom: 0.3,
-    };
+    let target = target(940e6, Direction::ToServer, 0.3);
     let found = capacity(&recording(0.03), Some(&target));
     let model = &found.models[0];
     assert_eq!(model.side, Side::Receives);
@@ -95,10 +83,7 @@ fn prices_are_found_and_a_target_beyond_is_inside_the_interval() {
     assert!(model.alike.contains(&Kind::Packet) && model.alike.contains(&Kind::KiB));
     let answer = found.answer.expect("an answer");
     let (_, truth) = server(940e6, 8192.0);
-    let (low, high) = (
-        answer.busy.low.expect("low"),
-        answer.busy.high.expect("high"),
-    );
+    let (low, high) = answer.busy.low.zip(answer.busy.high).expect("an interval");
     assert!((low..=high).contains(&truth), "{low} to {high} for {truth}");
     assert!((answer.busy.value / truth - 1.0).abs() < 0.1);
     assert!((answer.cpus.value - answer.busy.value / 0.7).abs() < 1e-9);
@@ -127,14 +112,10 @@ fn loads_above_half_and_larger_messages_are_predicted_by_models_that_know_neithe
     assert_eq!((gain.kind, gain.errors.cells), (Kind::Call, 5));
     let cost = |bytes: f64| server(400e6, bytes).1;
     let truth = cost(131_072.0) / cost(1024.0);
-    assert!(
-        (gain.predicted / truth - 1.0).abs() < 0.1,
-        "{gain:?} of {truth}"
-    );
-    assert!(
-        (gain.measured / truth - 1.0).abs() < 0.1,
-        "{gain:?} of {truth}"
-    );
+    let is_so = (gain.predicted / truth - 1.0).abs() < 0.1;
+    assert!(is_so, "{gain:?} of {truth}");
+    let is_so = (gain.measured / truth - 1.0).abs() < 0.1;
+    assert!(is_so, "{gain:?} of {truth}");
 }
 
 #[test]
@@ -143,10 +124,8 @@ fn a_change_that_costs_something_the_model_does_not_know_is_shown_as_an_error() 
     let found = capacity(&recording_of(0.0, 2.0), None);
     let gain = &found.gains[0];
     assert!(gain.measured > 1.5 * gain.predicted, "{gain:?}");
-    assert!(
-        gain.errors.median.is_some_and(|error| error > 0.3),
-        "{gain:?}"
-    );
+    let is_so = gain.errors.median.is_some_and(|error| error > 0.3);
+    assert!(is_so, "{gain:?}");
 }
 
 #[test]
@@ -162,20 +141,12 @@ fn rows_have_what_prices_are_computed_from() {
 
 #[test]
 fn there_is_no_model_of_too_few_cells_and_no_answer_of_a_way_that_was_not_measured() {
-    let mut run = MadeRun::new(1, Some(1e9));
-    run.experiment("one", None, stream());
-    run.cell(&[], &vec![Truth::stream(1e8); 3]);
+    let run = trials(GIGABIT, stream(), &vec![Truth::stream(1e8); 3]);
     let found = capacity(&run.recording, None);
     assert!(found.models.is_empty());
     // Streams each way, and exchanges.
     assert_eq!(found.missing.len(), 3);
 
-    let target = Target {
-        bps: 1e9,
-        message_bytes: 8192,
-        flows: 1,
-        direction: Direction::FromServer,
-        headroom: 0.0,
-    };
+    let target = target(1e9, Direction::FromServer, 0.0);
     assert!(capacity(&recording(0.0), Some(&target)).answer.is_none());
 }

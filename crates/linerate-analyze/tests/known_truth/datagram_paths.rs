@@ -1,19 +1,8 @@
 //! Datagrams that are lost on the way: of a full path, by chance, in bursts. And rates that were asked for, beside what
 //! else might hold them.
 
-use linerate_analyze::analyze;
-use linerate_analyze::reduce::outcomes;
-use linerate_model::datagram::Datagrams;
-use linerate_model::finding::{Finding, FindingKind};
-use linerate_model::limiter::Limiter;
-use linerate_model::metric::Metric;
-use linerate_model::response::name;
-use linerate_model::sample::{Subject, TrialSample};
-use linerate_model::workload::{Direction, Part, Workload};
-
 use crate::both_ways::{going, joined};
-use crate::builder::{MadeRun, Truth, stream};
-use crate::streams::{MS, datagrams, grow, limiter_of, run};
+use crate::prelude::*;
 
 /// Payload of a datagram.
 const BYTES: i64 = 1448;
@@ -35,31 +24,30 @@ enum Lost {
 
 /// Its worker ran so much of the time.
 fn working(worker_share: f64) -> Truth {
-    Truth {
-        worker_share,
-        ..Truth::usual()
-    }
+    like!(Truth::usual(); worker_share)
 }
 
 /// A stream of datagrams of which the receiver saw `steps`.
 fn stream_of(workload: Workload, steps: &[Step], truth: Truth, at: Lost) -> MadeRun {
     let arrived: i64 = steps.iter().map(|step| step.0).sum();
     let lost: i64 = steps.iter().map(|step| step.1).sum();
-    let truth = Truth {
-        throughput_bps: (arrived * BYTES * 8) as f64,
-        ..truth
-    };
+    let truth = like!(truth; throughput_bps: (arrived * BYTES * 8) as f64);
     let mut run = run(workload, &truth);
     if at != Lost::Unknown {
-        let cpu = Subject::Cpu(0);
         for host in ["server", "client1"] {
-            grow(&mut run, host, &cpu, Metric::SoftnetDropped, 0);
+            run.grow(host, &Subject::Cpu(0), Metric::SoftnetDropped, 0);
         }
     }
-    crate::forget(&mut run.recording, Metric::AppBytesSent);
-    let mut samples = Vec::new();
-    for flow in &mut run.recording.flows {
-        let counts: &[Counter] = match flow.part {
+    run.forget(Metric::AppBytesSent);
+    let first = run.recording.trials[0].trial;
+    let flows = run
+        .recording
+        .flows
+        .iter()
+        .filter(|flow| flow.trial == first);
+    let ends = flows.map(|it| (it.part, it.host.to_string(), it.flow, it.end));
+    for (part, host, flow, end) in ends.collect::<Vec<_>>() {
+        let counts: &[Counter] = match part {
             Part::Sender => &[
                 (Metric::AppDatagramsSent, |step| step.0 + step.1),
                 (Metric::AppBytesSent, |step| (step.0 + step.1) * BYTES),
@@ -70,59 +58,31 @@ fn stream_of(workload: Workload, steps: &[Step], truth: Truth, at: Lost) -> Made
             ],
         };
         for (metric, of) in counts {
-            let values = steps.iter().scan(0, |sum, step| {
-                *sum += of(step);
-                Some(*sum)
-            });
-            let values = std::iter::once(0).chain(values);
-            samples.extend(values.zip(0..).map(|(value, step)| TrialSample {
-                trial: flow.trial,
-                host: flow.host.clone(),
-                subject: Subject::Flow(flow.flow, flow.end),
-                metric: *metric,
-                at_ns: step * 1000 * MS / steps.len() as i64,
-                value,
-            }));
+            let at = |step: usize| step as i64 * 1000 * MS / steps.len() as i64;
+            let sum = |step: usize| steps[..step].iter().map(of).sum::<i64>();
+            let readings = (0..=steps.len()).map(|step| (at(step), sum(step)));
+            let readings: Vec<(i64, i64)> = readings.collect();
+            run.put(&host, &Subject::Flow(flow, end), *metric, &readings);
         }
-        let sent = (arrived + lost) as u64;
-        flow.outcome.datagrams = Some(Box::new(match flow.part {
-            Part::Sender => Datagrams {
-                sent,
-                ..Datagrams::default()
-            },
-            _ => Datagrams {
-                received: arrived as u64,
-                highest: sent,
-                announced: Some(sent),
-                socket_drops: Some(match at {
-                    Lost::Unread => lost as u64,
-                    _ => 0,
-                }),
-                ..Datagrams::default()
-            },
-        }));
     }
-    run.recording.samples.extend(samples);
+    let unread = if at == Lost::Unread { lost } else { 0 };
+    let sent = (arrived + lost) as u64;
+    run.count(sent, received(arrived as u64, sent, unread as u64));
     run
 }
 
-/// What limits a stream whose sender sends what was asked for, which the first of the `steps` has.
-fn told_of(steps: &[Step], segments: u32, at: Lost) -> Option<(Limiter, Finding)> {
+/// A stream whose sender sends what was asked for, which the first of the `steps` has.
+fn asked(steps: &[Step], segments: u32, at: Lost) -> MadeRun {
     let each = steps.first().map_or(0, |step| step.0 + step.1);
     let rate_bps = each * BYTES * 8 * steps.len() as i64;
-    let mut workload = datagrams(Some(rate_bps as u64), BYTES as u64);
-    workload.manner.segments = segments;
-    limiter_of(&stream_of(workload, steps, working(0.2), at))
+    let workload = datagrams(Some(rate_bps as u64), BYTES as u64);
+    let workload = like!(workload; manner.segments: segments);
+    stream_of(workload, steps, working(0.2), at)
 }
 
-#[track_caller]
-fn check(steps: &[Step], expected: Option<Limiter>) -> String {
-    let told = told_of(steps, 1, Lost::OnTheWay);
-    let (limiter, claim) = told
-        .map(|(limiter, finding)| (limiter, finding.claim))
-        .unzip();
-    assert_eq!(limiter, expected, "{claim:?}: {steps:?}");
-    claim.unwrap_or_default()
+/// The same where what is lost is lost on the way.
+fn on_the_way(steps: &[Step]) -> MadeRun {
+    asked(steps, 1, Lost::OnTheWay)
 }
 
 /// Of 500 datagrams 320 arrive, and so many more or less in turn.
@@ -136,15 +96,6 @@ fn in_turn(differ: i64) -> Vec<Step> {
 
 #[test]
 fn a_path_that_passes_a_rate_of_datagrams_loses_evenly() {
-    let claim = check(&in_turn(1), Some(Limiter::PathRate));
-    // 1448 B of payload in 1490 B of a frame.
-    for words in [
-        "74.1 Mbit/s of payload (76.3 Mbit/s with headers",
-        "36 % of the datagrams",
-    ] {
-        assert!(claim.contains(words), "{claim}");
-    }
-    // A fortieth above the rate: the queue fills first, and once it empties at a reading.
     let near = |at: i64| match at {
         0 => (200, 0),
         1..6 => (195, 0),
@@ -152,17 +103,21 @@ fn a_path_that_passes_a_rate_of_datagrams_loses_evenly() {
         _ => (195, 5),
     };
     let near: Vec<Step> = (0..20).map(near).collect();
-    let claim = check(&near, Some(Limiter::PathRate));
-    assert!(claim.contains("1.94 % of the datagrams"), "{claim}");
-    // A machine that pauses at every reading hides that; but what is not lost at first is not lost by chance.
     let uneven = near.iter().zip(0..);
-    let uneven: Vec<Step> = uneven
-        .map(|(step, at)| (step.0 + 12 * (1 - at % 3), step.1))
-        .collect();
-    check(&uneven, None);
-    // Where all is lost evenly a reader that is late does not matter: as much of what was lost is seen as of what came.
+    let uneven = uneven.map(|(step, at)| (step.0 + 12 * (1 - at % 3), step.1));
+    let uneven: Vec<Step> = uneven.collect();
     let late = [(600, 400), (540, 360), (660, 440), (600, 400)];
-    check(&late.repeat(5), Some(Limiter::PathRate));
+    worlds! {
+        /// 1448 B of payload in 1490 B of a frame.
+        PathRate: on_the_way(&in_turn(1)), claim "74.1 Mbit/s of payload (76.3 Mbit/s with headers",
+            claim "36 % of the datagrams";
+        /// A fortieth above the rate: the queue fills first, and once it empties at a reading.
+        PathRate: on_the_way(&near), claim "1.94 % of the datagrams";
+        /// A machine that pauses at every reading hides that; but what is not lost at first is not lost by chance.
+        none: on_the_way(&uneven);
+        /// Where all is lost evenly a reader that is late does not matter: as much of what was lost is seen as of what came.
+        PathRate: on_the_way(&late.repeat(5));
+    }
 }
 
 #[test]
@@ -170,184 +125,118 @@ fn a_full_path_each_way_comes_before_missing_cpus() {
     // As fast as it goes: what the path does not pass is lost, and others have the CPUs.
     let flood = |way, steps: &[Step]| {
         let workload = going(&datagrams(None, BYTES as u64), way);
-        let truth = Truth {
-            cpus: 2.0,
-            worker_wait_share: 0.35,
-            ..working(0.6)
-        };
+        let truth = like!(working(0.6); cpus: 2.0, worker_wait_share: 0.35);
         stream_of(workload, steps, truth, Lost::OnTheWay)
     };
-    let limiter = |steps: &[Step]| {
+    let both = |steps: &[Step]| {
         let to_server = flood(Direction::ToServer, steps);
-        let run = joined(to_server, flood(Direction::FromServer, steps));
-        limiter_of(&run).map(|(limiter, finding)| (limiter, finding.claim))
+        joined(to_server, flood(Direction::FromServer, steps))
     };
-    let (found, claim) = limiter(&[(320, 9680); 20]).expect("a limiter");
-    assert_eq!(found, Limiter::PathRate, "{claim}");
-    assert!(
-        claim.starts_with("To the server, the path is full"),
-        "{claim}"
-    );
-    assert!(
-        claim.contains("From the server, the path is full"),
-        "{claim}"
-    );
-    // Where nothing is lost, what others have of the CPUs is what is missing.
-    let (found, claim) = limiter(&[(10_000, 0); 20]).expect("a limiter");
-    assert_eq!(found, Limiter::OtherPrograms, "{claim}");
+    worlds! {
+        PathRate: both(&[(320, 9680); 20]), begins "To the server, the path is full",
+            claim "From the server, the path is full";
+        /// Where nothing is lost, what others have of the CPUs is what is missing.
+        OtherPrograms: both(&[(10_000, 0); 20]);
+    }
 }
 
 #[test]
-fn datagrams_lost_by_chance_are_of_no_full_path() {
-    // 180 of 500 vary by 11 where each is lost by itself.
-    let claim = check(&in_turn(11), Some(Limiter::Pacing));
-    assert!(
-        claim.contains("116 Mbit/s with --bitrate 116 Mbit/s; 36 % of the datagrams are lost"),
-        "{claim}"
-    );
-    // 2 % of 200, as they were drawn.
+fn losses_of_datagrams_are_told_by_where_and_how_they_lie() {
     let drawn = [4, 3, 6, 2, 5, 4, 7, 3, 1, 5].map(|lost| (200 - lost, lost));
-    // Ten readings do not tell.
-    check(&drawn, None);
-    let drawn = drawn.repeat(2);
-    check(&drawn, Some(Limiter::Pacing));
-    let (_, finding) = told_of(&drawn, 1, Lost::OnTheWay).expect("asked for");
-    assert!(
-        finding.explanation.contains("Check error counters"),
-        "{}",
-        finding.explanation
-    );
-    // Seven at once, now and then; an outage of a tenth, and of a third of the time.
     let bursts = [0, 7, 0, 14, 0, 0, 21, 0, 0, 7].map(|lost| (200 - lost, lost));
-    check(&bursts.repeat(2), None);
-    let outage = |steps: i64| -> Vec<Step> {
-        let step = |at: i64| {
-            if (4..4 + steps).contains(&at) {
-                (0, 200)
-            } else {
-                (200, 0)
-            }
-        };
-        (0..20).map(step).collect()
+    let outage = |steps: usize| {
+        let mut all = [(200, 0); 20];
+        all[4..4 + steps].fill((0, 200));
+        on_the_way(&all)
     };
-    check(&outage(2), None);
-    check(&outage(6), None);
-    // Every second time one of 30: of so few even losses lie as those by chance do.
     let few: Vec<Step> = (0..20).map(|at| (30 - at % 2, at % 2)).collect();
-    check(&few, None);
-}
+    let evenly = |segments, at| asked(&in_turn(1), segments, at);
+    let by_chance = |segments, at| asked(&in_turn(11), segments, at);
+    worlds! {
+        // Datagrams lost by chance are of no full path.
+        /// 180 of 500 vary by 11 where each is lost by itself.
+        Pacing: on_the_way(&in_turn(11)),
+            claim "116 Mbit/s with --bitrate 116 Mbit/s; 36 % of the datagrams are lost";
+        /// 2 % of 200, as they were drawn. Ten readings do not tell.
+        none: on_the_way(&drawn);
+        Pacing: on_the_way(&drawn.repeat(2)), why "Check error counters";
+        /// Seven at once, now and then; an outage of a tenth, and of a third of the time.
+        none: on_the_way(&bursts.repeat(2));
+        none: outage(2);
+        none: outage(6);
+        /// Every second time one of 30: of so few even losses lie as those by chance do.
+        none: on_the_way(&few);
 
-#[test]
-fn datagrams_lost_elsewhere_or_in_bursts_are_of_no_full_path() {
-    let limiter = |segments, at| told_of(&in_turn(1), segments, at).map(|it| it.0);
-    assert_eq!(limiter(1, Lost::OnTheWay), Some(Limiter::PathRate));
-    // A host that was not read may have lost them.
-    assert_eq!(limiter(1, Lost::Unknown), None);
-    // Bursts of 32 overflow a short queue at a rate that the path carries.
-    assert_eq!(limiter(32, Lost::OnTheWay), None);
-    // They reached the receiver.
-    assert_ne!(limiter(1, Lost::Unread), Some(Limiter::PathRate));
-    // Neither are they lost by chance.
-    let limiter = |segments, at| told_of(&in_turn(11), segments, at).map(|it| it.0);
-    assert_eq!(limiter(1, Lost::OnTheWay), Some(Limiter::Pacing));
-    assert_eq!(limiter(32, Lost::OnTheWay), None);
-    assert_eq!(limiter(1, Lost::Unknown), None);
-    assert_ne!(limiter(1, Lost::Unread), Some(Limiter::Pacing));
+        // Datagrams lost elsewhere or in bursts are of no full path.
+        PathRate: evenly(1, Lost::OnTheWay);
+        /// A host that was not read may have lost them.
+        none: evenly(1, Lost::Unknown);
+        /// Bursts of 32 overflow a short queue at a rate that the path carries.
+        none: evenly(32, Lost::OnTheWay);
+        /// They reached the receiver.
+        not PathRate: evenly(1, Lost::Unread);
+        /// Neither are they lost by chance.
+        Pacing: by_chance(1, Lost::OnTheWay);
+        none: by_chance(32, Lost::OnTheWay);
+        none: by_chance(1, Lost::Unknown);
+        not Pacing: by_chance(1, Lost::Unread);
+
+    }
 }
 
 #[test]
 fn a_sender_without_time_is_the_limit_where_nearly_all_arrives() {
-    let limiter = |steps: &[Step], rate_bps: Option<u64>| {
+    let full = |steps: &[Step], rate_bps: Option<u64>| {
         let workload = datagrams(rate_bps, BYTES as u64);
-        let run = stream_of(workload, steps, working(0.99), Lost::Unread);
-        let mut run = run;
+        let mut run = stream_of(workload, steps, working(0.99), Lost::Unread);
         // The reader rests most of the time.
         let worker = Subject::Thread("worker-0".to_owned());
-        grow(&mut run, "server", &worker, Metric::ThreadRun, 200_000_000);
-        let analysis = analyze(&run.recording);
-        let mut told = analysis.findings.iter().chain(&analysis.cautions);
-        told.find_map(|finding| match finding.kind {
-            FindingKind::Limiter(limiter) => Some(limiter),
-            _ => None,
-        })
+        run.grow("server", &worker, Metric::ThreadRun, 200_000_000);
+        run
     };
-    // The receive buffer loses 2 %, in bursts.
     let few = [0, 40, 0, 0, 0, 80, 40, 0, 0, 40].map(|lost| (1000 - lost, lost));
-    assert_eq!(limiter(&few, None), Some(Limiter::Generator));
-    // One that paces spins, so that its time says nothing.
-    assert_eq!(limiter(&few, Some(115_840_000)), None);
-    // A tenth of what is sent does not arrive.
     let many = few.map(|(_, lost)| (1000 - 5 * lost, 5 * lost));
-    assert_eq!(limiter(&many, None), None);
+    worlds! {
+        /// The receive buffer loses 2 %, in bursts.
+        Generator: full(&few, None);
+        /// One that paces spins, so that its time says nothing.
+        none: full(&few, Some(115_840_000));
+        /// A tenth of what is sent does not arrive.
+        none: full(&many, None);
+    }
 }
 
 #[test]
 fn what_was_missed_before_the_window_is_more_than_the_rate() {
     // A window of 1 s after 200 ms of warm-up.
-    let told = |workload: Workload, share: f64, throttled_share: f64| {
-        let truth = Truth {
-            throttled: Some(throttled_share),
-            worker_share: 0.3,
-            ..Truth::stream(share * 100e6)
-        };
-        let found = limiter_of(&run(workload, &truth));
-        found.map(|(limiter, finding)| (limiter, finding.claim))
-    };
-    let mut tcp = stream();
-    tcp.manner.rate_bps = Some(100_000_000);
-    let (limiter, claim) = told(tcp.clone(), 1.12, 0.33).expect("asked for");
-    assert_eq!(limiter, Limiter::Pacing, "{claim}");
-    assert!(claim.contains("before the window"), "{claim}");
-    let (limiter, claim) = told(tcp.clone(), 1.002, 0.0).expect("asked for");
-    assert_eq!(limiter, Limiter::Pacing, "{claim}");
-    assert!(!claim.contains("before the window"), "{claim}");
-    // A quota that keeps the rate away is the limit; a rate far above what was asked for is no one's.
-    let limiter = told(tcp.clone(), 0.8, 0.33).map(|found| found.0);
-    assert_eq!(limiter, Some(Limiter::CpuQuota));
-    assert_ne!(told(tcp, 1.4, 0.0).map(|it| it.0), Some(Limiter::Pacing));
-    // Datagrams make up for nothing.
-    let udp = datagrams(Some(100_000_000), BYTES as u64);
-    assert_ne!(told(udp, 1.12, 0.0).map(|it| it.0), Some(Limiter::Pacing));
+    let share = |share: f64, throttled_share: f64| like!(Truth::stream(share * 100e6); throttled: Some(throttled_share), worker_share: 0.3);
+    let tcp = like!(stream(); manner.rate_bps: Some(100_000_000));
+    worlds! {
+        Pacing: (&tcp, share(1.12, 0.33)), claim "before the window";
+        Pacing: (&tcp, share(1.002, 0.0)), no "before the window";
+        /// A quota that keeps the rate away is the limit; a rate far above what was asked for is no one's.
+        CpuQuota: (&tcp, share(0.8, 0.33));
+        not Pacing: (&tcp, share(1.4, 0.0));
+        /// Datagrams make up for nothing.
+        not Pacing: (datagrams(Some(100_000_000), BYTES as u64), share(1.12, 0.0));
+    }
 }
 
 #[test]
 fn what_damages_segments_is_looked_for_elsewhere_than_loss() {
-    // 12.9 Mbit/s in 20 ms with 0.3 % lost: what loss allows.
-    let told = |damaged: i64| {
-        let truth = Truth {
-            lost_share: 0.003,
-            cwnd: 22,
-            ..Truth::sending(12.9e6, 20 * MS, 20 * MS)
-        };
+    let damaged = |damaged: i64| {
+        let truth = like!(Truth::sending(12.9e6, 20 * MS, 20 * MS); lost_share: 0.003, cwnd: 22);
         let mut run = run(stream(), &truth);
         let counter = Subject::Counter("Tcp.InCsumErrors".to_owned());
-        grow(
-            &mut run,
-            "server",
-            &counter,
-            Metric::ProtocolCounter,
-            damaged,
-        );
-        let (limiter, finding) = limiter_of(&run).expect("loss limits");
-        assert_eq!(limiter, Limiter::CongestionWindow, "{}", finding.claim);
-        finding
+        run.grow("server", &counter, Metric::ProtocolCounter, damaged);
+        run
     };
-    // Three segments are lost in the window.
-    let damaged = told(3);
-    assert!(
-        damaged
-            .claim
-            .contains("3 segments per trial arrived with a wrong checksum"),
-        "{}",
-        damaged.claim
-    );
-    let action = damaged.action.unwrap_or_default();
-    assert!(action.contains("find what damages segments"), "{action}");
-    for few in [0, 1] {
-        let lost = told(few);
-        assert!(lost.claim.contains("loss keeps small"), "{}", lost.claim);
-        let action = lost.action.unwrap_or_default();
-        assert!(action.contains("--fq-rate"), "{action}");
+    worlds! {
+        /// 12.9 Mbit/s in 20 ms with 0.3 % lost: what loss allows. Three segments are lost in the window.
+        CongestionWindow: damaged(3), claim "3 segments per trial arrived with a wrong checksum",
+            action "find what damages segments";
+        CongestionWindow: damaged(0), claim "loss keeps small", action "--fq-rate";
+        CongestionWindow: damaged(1), claim "loss keeps small", action "--fq-rate";
     }
 }
 
@@ -371,80 +260,62 @@ fn none_arrives(counted: &[(&str, Metric, i64)]) -> MadeRun {
     let workload = datagrams(Some(34_752_000), BYTES as u64);
     let mut run = stream_of(workload, &steps, Truth::usual(), Lost::OnTheWay);
     for (host, metric, amount) in counted {
-        grow(&mut run, host, &Subject::Host, *metric, *amount);
+        run.grow(host, &Subject::Host, *metric, *amount);
     }
     run
 }
 
 #[test]
 fn what_the_receiving_host_drops_is_not_lost_on_the_way() {
-    let check = |counted: &[(&str, Metric, i64)], expected: &[(&str, f64)], words: &str| {
-        let run = none_arrives(counted);
-        assert_eq!(lost_at(&run), expected);
-        let (limiter, finding) = limiter_of(&run).expect("nothing arrives");
-        assert_eq!(limiter, Limiter::NothingArrives, "{}", finding.claim);
-        let action = finding.action.unwrap_or_default();
-        assert!(action.contains(words), "{action}");
-    };
+    const CAME: Metric = Metric::SnmpIpInReceives;
+    const DELIVERED: Metric = Metric::SnmpIpInDelivers;
     // Its packet filter: they came to IP, and were not delivered.
-    check(
-        &[
-            ("server", Metric::SnmpIpInReceives, 3_100),
-            ("server", Metric::SnmpIpInDelivers, 100),
-        ],
-        &[(name::LOST_RECEIVER_IP, 3_000.0)],
-        "nft list ruleset",
-    );
+    let filtered = none_arrives(&[("server", CAME, 3_100), ("server", DELIVERED, 100)]);
+    assert_eq!(lost_at(&filtered), [(name::LOST_RECEIVER_IP, 3_000.0)]);
     // Its memory for fragments, of which each datagram has six; one in 3000 came without its last.
-    check(
-        &[
-            ("client1", Metric::SnmpIpFragOks, 3_000),
-            ("client1", Metric::SnmpIpFragCreates, 18_000),
-            ("server", Metric::SnmpIpInReceives, 18_100),
-            ("server", Metric::SnmpIpInDelivers, 100),
-            ("server", Metric::SnmpIpReasmReqds, 18_000),
-            ("server", Metric::SnmpIpReasmOks, 0),
-            ("server", Metric::SnmpIpReasmFails, 17_995),
-            ("server", Metric::SnmpIpReasmTimeout, 1),
-        ],
-        &[
-            (name::LOST_REASSEMBLY, 2_999.0),
-            (name::LOST_NOT_LOCATED, 1.0),
-        ],
-        "-l 1400",
-    );
-    // Nothing came.
-    check(
-        &[
-            ("server", Metric::SnmpIpInReceives, 100),
-            ("server", Metric::SnmpIpInDelivers, 100),
-        ],
-        &[(name::LOST_NOT_LOCATED, 3_000.0)],
-        "",
-    );
-    // A router's packets are passed on, and those of IPv6 that connection tracking joins are nobody's loss.
-    let forwarded = none_arrives(&[
-        ("server", Metric::SnmpIpInReceives, 3_100),
-        ("server", Metric::SnmpIpInDelivers, 100),
-        ("server", Metric::SnmpIpForwarded, 3_000),
+    let fragments = none_arrives(&[
+        ("client1", Metric::SnmpIpFragOks, 3_000),
+        ("client1", Metric::SnmpIpFragCreates, 18_000),
+        ("server", CAME, 18_100),
+        ("server", DELIVERED, 100),
+        ("server", Metric::SnmpIpReasmReqds, 18_000),
+        ("server", Metric::SnmpIpReasmOks, 0),
+        ("server", Metric::SnmpIpReasmFails, 17_995),
+        ("server", Metric::SnmpIpReasmTimeout, 1),
     ]);
-    assert_eq!(lost_at(&forwarded), [(name::LOST_NOT_LOCATED, 3_000.0)]);
+    let (reassembly, elsewhere) = (name::LOST_REASSEMBLY, name::LOST_NOT_LOCATED);
+    assert_eq!(
+        lost_at(&fragments),
+        [(reassembly, 2_999.0), (elsewhere, 1.0)]
+    );
+    let nothing = none_arrives(&[("server", CAME, 100), ("server", DELIVERED, 100)]);
+    assert_eq!(lost_at(&nothing), [(elsewhere, 3_000.0)]);
+    worlds! {
+        NothingArrives: filtered, action "nft list ruleset";
+        NothingArrives: fragments, action "-l 1400";
+        /// Nothing came.
+        NothingArrives: nothing;
+    }
+    // A router's packets are passed on, and those of IPv6 that connection tracking joins are nobody's loss.
+    let passed_on = ("server", Metric::SnmpIpForwarded, 3_000);
+    let forwarded = none_arrives(&[
+        ("server", CAME, 3_100),
+        ("server", DELIVERED, 100),
+        passed_on,
+    ]);
+    assert_eq!(lost_at(&forwarded), [(elsewhere, 3_000.0)]);
 }
 
 #[test]
 fn small_datagrams_may_meet_a_limit_of_packets() {
-    let told = |bytes: u64| {
-        let mut workload = datagrams(Some(100_000_000), bytes);
-        workload.manner.segments = 1;
-        let run = stream_of(workload, &in_turn(0), working(0.2), Lost::OnTheWay);
-        let (limiter, finding) = limiter_of(&run).expect("a full path");
-        assert_eq!(limiter, Limiter::PathRate, "{}", finding.claim);
-        (finding.claim, finding.action.unwrap_or_default())
+    let of = |bytes: u64| {
+        let workload = like!(datagrams(Some(100_000_000), bytes); manner.segments: 1);
+        stream_of(workload, &in_turn(0), working(0.2), Lost::OnTheWay)
     };
-    let (claim, action) = told(64);
-    assert!(claim.contains("datagrams per second"), "{claim}");
-    assert!(action.contains("-l 1400"), "{action}");
-    let (claim, action) = told(1400);
-    assert!(!claim.contains("datagrams per second"), "{claim}");
-    assert!(!action.contains("-l 1400"), "{action}");
+    worlds! {
+        PathRate: of(64), claim "datagrams per second", action "-l 1400";
+    }
+    let large = named(&of(1400), Limiter::PathRate);
+    says!(large.claim; no "datagrams per second");
+    says!(large.action.unwrap_or_default(); no "-l 1400");
 }

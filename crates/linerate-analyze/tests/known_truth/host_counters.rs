@@ -1,57 +1,30 @@
 //! What a host's own counters prove.
 
-use linerate_analyze::analyze;
-use linerate_analyze::reduce::{name, outcomes};
 use linerate_model::analysis::{HostInterrupts, InterruptCpu, InterruptLine};
-use linerate_model::host::{Fact, FactValue};
-use linerate_model::metric::Metric;
 use linerate_model::run::HostRecord;
-use linerate_model::sample::{Subject, TrialSample};
 
-use crate::builder::{MadeRun, Truth, stream};
-use crate::told;
+use crate::prelude::*;
 
 /// Returns what is said of a run whose hosts read `values` of `metric` at begin and end.
 fn said_of_counter(metric: Metric, values: [i64; 2], lab: bool) -> Vec<(String, String)> {
     let run = with_counter(metric, values, |host| host.lab = lab);
-    let findings = told(&run.recording);
-    let ids = findings.into_iter().map(|found| (found.id, found.claim));
-    ids.collect()
+    let findings = told(&run.recording).into_iter();
+    findings.map(|found| (found.id, found.claim)).collect()
 }
 
 /// Returns a run whose hosts, changed by `change`, read `values` of `metric` at begin and end.
 fn with_counter(metric: Metric, values: [i64; 2], change: impl Fn(&mut HostRecord)) -> MadeRun {
-    let mut run = MadeRun::new(1, Some(1e9));
-    run.experiment("one", None, stream());
-    run.cell(&[], &[Truth::usual(), Truth::usual(), Truth::usual()]);
-    let hosts = run.recording.document.hosts.iter_mut();
-    let names: Vec<_> = hosts
-        .map(|host| {
-            change(host);
-            host.name.clone()
-        })
-        .collect();
-    let subject = if metric.name().starts_with("thermal") {
+    let mut run = thrice(GIGABIT, stream(), &Truth::usual());
+    run.recording.document.hosts.iter_mut().for_each(change);
+    let is_of_cpu = metric.name().starts_with("thermal");
+    let subject = if is_of_cpu {
         Subject::Cpu(0)
     } else {
         Subject::Host
     };
-    let trials: Vec<_> = run.recording.trials.iter().map(|it| it.trial).collect();
-    for (trial, host) in trials
-        .iter()
-        .flat_map(|it| names.iter().map(move |host| (it, host)))
-    {
-        let readings = [(50_000, values[0]), (1_000_050_000, values[1])];
-        run.recording
-            .samples
-            .extend(readings.map(|(at_ns, value)| TrialSample {
-                trial: *trial,
-                host: host.clone(),
-                subject: subject.clone(),
-                metric,
-                at_ns,
-                value,
-            }));
+    let readings = [(50_000, values[0]), (1_000_050_000, values[1])];
+    for host in ["server", "client1"] {
+        run.put(host, &subject, metric, &readings);
     }
     run
 }
@@ -61,9 +34,8 @@ fn both_ends_over_loopback_are_one_namespace() {
     let loopback = |host: &mut HostRecord| "127.0.0.1".clone_into(&mut host.data_address);
     let overflows = Metric::NetstatListenOverflows;
     let run = with_counter(overflows, [7, 11], loopback);
-    let said = told(&run.recording)
-        .into_iter()
-        .filter(|found| found.id == "caution/listen-overflow");
+    let said = told(&run.recording).into_iter();
+    let said = said.filter(|found| found.id == "caution/listen-overflow");
     let claims: Vec<String> = said.map(|found| found.claim).collect();
     let claim = "12 connections were dropped because a listener's accept queue was full: 12 on client1, in 3 of \
                  3 trials.";
@@ -81,15 +53,10 @@ fn both_ends_over_loopback_are_one_namespace() {
 fn one_drop_is_told_as_one() {
     let loopback = |host: &mut HostRecord| "127.0.0.1".clone_into(&mut host.data_address);
     let mut run = with_counter(Metric::NetstatRcvQDrop, [0, 1], loopback);
-    let is_told =
-        |sample: &TrialSample| sample.metric != Metric::NetstatRcvQDrop || sample.trial.0 == 1;
-    let samples = run.recording.samples.iter().filter(is_told).collect();
-    run.recording.samples = samples;
-    let said = told(&run.recording).into_iter();
-    let mut said = said.filter(|found| found.id == "caution/queue-pruned");
-    let claim = said.next().expect("a packet was dropped").claim;
-    let begin = "1 packet was dropped because the receive queue of its connection was full: 1 on client1, in 1";
-    assert!(claim.starts_with(begin), "{claim}");
+    run.keep(|sample| sample.metric != Metric::NetstatRcvQDrop || sample.trial.0 == 1);
+    let found = found(&run.recording, "caution/queue-pruned");
+    says!(found.expect("a packet was dropped").claim;
+        begins "1 packet was dropped because the receive queue of its connection was full: 1 on client1, in 1");
 }
 
 #[test]
@@ -128,48 +95,27 @@ fn counters_that_prove_a_drop_are_cautions() {
 #[test]
 fn a_table_of_connections_that_is_nearly_full_is_a_caution() {
     let said = |count: i64| {
-        let mut run = MadeRun::new(1, Some(1e9));
-        run.experiment("one", None, stream());
-        run.cell(&[], &[Truth::usual(), Truth::usual(), Truth::usual()]);
-        let (trial, host) = (run.recording.trials[0].trial, "server");
-        for (metric, value) in [
-            (Metric::ConntrackCount, count),
-            (Metric::ConntrackMax, 1000),
-        ] {
-            run.recording.samples.extend([TrialSample {
+        let mut run = thrice(GIGABIT, stream(), &Truth::usual());
+        let trial = run.recording.trials[0].trial;
+        let most = (Metric::ConntrackMax, 1000);
+        for (metric, value) in [(Metric::ConntrackCount, count), most] {
+            let (host, subject) = ("server".into(), Subject::Host);
+            let at_ns = 50_000;
+            let sample = TrialSample {
                 trial,
-                host: host.into(),
-                subject: Subject::Host,
+                host,
+                subject,
                 metric,
-                at_ns: 50_000,
+                at_ns,
                 value,
-            }]);
+            };
+            run.recording.samples.push(sample);
         }
-        let findings = told(&run.recording);
-        let full = findings
-            .into_iter()
-            .find(|it| it.id == "caution/conntrack-full");
-        full.map(|found| found.claim)
+        found(&run.recording, "caution/conntrack-full").map(|found| found.claim)
     };
     assert_eq!(said(899), None);
     let claim = "The conntrack table of server was 95 % full.";
     assert_eq!(said(950).as_deref(), Some(claim));
-}
-
-/// Puts the value of a protocol counter at both edges of the window of trial number `at`.
-fn put(run: &mut MadeRun, at: usize, host: &str, name: &str, values: [i64; 2]) {
-    let trial = run.recording.trials[at].trial;
-    let readings = [(50_000, values[0]), (1_000_050_000, values[1])];
-    run.recording
-        .samples
-        .extend(readings.map(|(at_ns, value)| TrialSample {
-            trial,
-            host: host.into(),
-            subject: Subject::Counter(name.to_owned()),
-            metric: Metric::ProtocolCounter,
-            at_ns,
-            value,
-        }));
 }
 
 /// A host, its trials, their seconds, and its counters: name, trouble, distance, a second.
@@ -177,62 +123,49 @@ type Told<'a> = (&'a str, u32, f64, Vec<(&'a str, bool, f64, f64)>);
 
 #[test]
 fn protocol_counters_are_summed_over_valid_trials_with_trouble_first() {
-    let mut run = MadeRun::new(1, Some(1e9));
-    run.experiment("one", None, stream());
-    let spoilt = Truth {
-        invalid: Some("the host was lost".to_owned()),
-        ..Truth::usual()
+    let spoilt = like!(Truth::usual(); invalid: Some("the host was lost".to_owned()));
+    let mut run = trials(GIGABIT, stream(), &[Truth::usual(), Truth::usual(), spoilt]);
+    let mut put = |at: usize, host: &str, name: &str, values: [i64; 2]| {
+        let trial = run.recording.trials[at].trial;
+        for (at_ns, value) in [50_000, 1_000_050_000].into_iter().zip(values) {
+            let subject = Subject::Counter(name.to_owned());
+            let (host, metric) = (host.into(), Metric::ProtocolCounter);
+            let sample = TrialSample {
+                trial,
+                host,
+                subject,
+                metric,
+                at_ns,
+                value,
+            };
+            run.recording.samples.push(sample);
+        }
     };
-    run.cell(&[], &[Truth::usual(), Truth::usual(), spoilt]);
-    for (at, again) in [(0, 5), (1, 7), (2, 1000)] {
-        put(
-            &mut run,
-            at,
-            "server",
-            "Tcp.RetransSegs",
-            [100, 100 + again],
-        );
-    }
-    put(&mut run, 0, "server", "Tcp.CurrEstab", [9, 6]);
-    put(&mut run, 0, "server", "Udp.RcvbufErrors", [0, 40]);
-    put(
-        &mut run,
-        0,
-        "server",
-        "TcpExt.TCPNewDrop",
-        [i64::MAX, i64::MAX],
-    );
-    put(&mut run, 0, "server", "Udp.InDatagrams", [0, 4_000_000]);
-    put(&mut run, 1, "client1", "Ip.OutRequests", [-5, 5]);
+    put(0, "server", "Tcp.RetransSegs", [100, 105]);
+    put(1, "server", "Tcp.RetransSegs", [100, 107]);
+    put(2, "server", "Tcp.RetransSegs", [100, 1100]);
+    put(0, "server", "Tcp.CurrEstab", [9, 6]);
+    put(0, "server", "Udp.RcvbufErrors", [0, 40]);
+    put(0, "server", "TcpExt.TCPNewDrop", [i64::MAX, i64::MAX]);
+    put(0, "server", "Udp.InDatagrams", [0, 4_000_000]);
+    put(1, "client1", "Ip.OutRequests", [-5, 5]);
     let counters = analyze(&run.recording).counters;
-    let told: Vec<Told<'_>> = counters
-        .iter()
-        .map(|host| {
-            let lines = host
-                .counters
-                .iter()
-                .map(|line| (&*line.name, line.trouble, line.moved, line.per_s));
-            (&*host.host.0, host.trials, host.seconds, lines.collect())
-        })
-        .collect();
-    let expected: [Told<'_>; 2] = [
-        (
-            "server",
-            2,
-            2.0,
-            vec![
-                ("Udp.RcvbufErrors", true, 40.0, 20.0),
-                ("Tcp.RetransSegs", true, 12.0, 6.0),
-                ("Tcp.CurrEstab", false, -3.0, -1.5),
-                ("Udp.InDatagrams", false, 4e6, 2e6),
-            ],
-        ),
-        (
-            "client1",
-            1,
-            1.0,
-            vec![("Ip.OutRequests", false, 10.0, 10.0)],
-        ),
+    let told = counters.iter().map(|host| {
+        let lines = host.counters.iter();
+        let lines = lines.map(|line| (&*line.name, line.trouble, line.moved, line.per_s));
+        (&*host.host.0, host.trials, host.seconds, lines.collect())
+    });
+    let told: Vec<Told<'_>> = told.collect();
+    let of_server = vec![
+        ("Udp.RcvbufErrors", true, 40.0, 20.0),
+        ("Tcp.RetransSegs", true, 12.0, 6.0),
+        ("Tcp.CurrEstab", false, -3.0, -1.5),
+        ("Udp.InDatagrams", false, 4e6, 2e6),
+    ];
+    let of_client = vec![("Ip.OutRequests", false, 10.0, 10.0)];
+    let expected = [
+        ("server", 2, 2.0, of_server),
+        ("client1", 1, 1.0, of_client),
     ];
     assert_eq!(told, expected);
     let meaning = counters[0].counters[1].meaning.as_deref();
@@ -251,62 +184,24 @@ fn protocol_counters_are_summed_over_valid_trials_with_trouble_first() {
 
 #[test]
 fn interrupts_are_told_by_queue_and_cpu() {
-    let mut run = MadeRun::new(1, Some(1e9));
-    run.experiment("one", None, stream());
-    run.cell(&[], &[Truth::usual()]);
-    let trial = run.recording.trials[0].trial;
-    let fact = |name: &str, text: &str| Fact {
-        name: format!("irq.38.{name}"),
-        value: FactValue::Text(text.to_owned()),
-    };
-    let server = &mut run.recording.document.hosts[0];
-    server.snapshot.facts = vec![
-        fact("action", "eth0-rx-0"),
-        fact("link", "eth0"),
-        fact("queue", "rx:0"),
-    ];
-    let mut put = |host: &str, subject, metric, readings: &[(i64, i64)]| {
-        let samples = readings.iter().map(|&(at_ns, value)| TrialSample {
-            trial,
-            host: host.into(),
-            subject: Subject::clone(&subject),
-            metric,
-            at_ns,
-            value,
-        });
-        run.recording.samples.extend(samples.collect::<Vec<_>>());
-    };
-    let (begin, middle, end) = (50_000, 500_000_000, 1_000_050_000);
-    for host in ["server", "client1"] {
-        let all = [(begin, 1000), (end, 1000 + 400)];
-        put(host, Subject::Irq(38), Metric::IrqCount, &all);
+    let mut run = once(GIGABIT, stream(), &Truth::usual());
+    run.recording.document.hosts[0].snapshot.facts.clear();
+    for (name, words) in [("action", "eth0-rx-0"), ("link", "eth0"), ("queue", "rx:0")] {
+        run.tell("server", &format!("irq.38.{name}"), text(words));
     }
-    let count = Metric::IrqCpuCount;
-    put(
-        "server",
-        Subject::IrqCpu(38, 0),
-        count,
-        &[(begin, 900), (end, 1000)],
-    );
+    let (begin, middle, end) = (50_000, 500_000_000, 1_000_050_000);
+    let (all, each) = (Metric::IrqCount, Metric::IrqCpuCount);
+    for host in ["server", "client1"] {
+        run.put(host, &Subject::Irq(38), all, &[(begin, 1000), (end, 1400)]);
+    }
+    run.put("server", &Subject::Irq(39), all, &[(begin, 7), (end, 7)]);
+    let mut put = |cpu, readings: &[(i64, i64)]| {
+        run.put("server", &Subject::IrqCpu(38, cpu), each, readings);
+    };
+    put(0, &[(begin, 900), (end, 1000)]);
     // A CPU that took none before the middle of the window is told from there on.
-    put(
-        "server",
-        Subject::IrqCpu(38, 5),
-        count,
-        &[(middle, 0), (end, 300)],
-    );
-    put(
-        "server",
-        Subject::IrqCpu(38, 6),
-        count,
-        &[(begin, 100), (end, 100)],
-    );
-    put(
-        "server",
-        Subject::Irq(39),
-        Metric::IrqCount,
-        &[(begin, 7), (end, 7)],
-    );
+    put(5, &[(middle, 0), (end, 300)]);
+    put(6, &[(begin, 100), (end, 100)]);
     run.recording.document.hosts[1].lab = true;
     let told = analyze(&run.recording).interrupts;
     let cpu = |cpu, per_s| InterruptCpu { cpu, per_s };

@@ -1,37 +1,14 @@
 //! What an agent hands over that cannot be: the trial is none, and says which host and why; and what looks like it and is not.
 
 use linerate_analyze::reduce;
-use linerate_model::HostName;
-use linerate_model::datagram::Datagrams;
-use linerate_model::manner::Transport;
-use linerate_model::metric::Metric;
 use linerate_model::outcome::Outcome;
-use linerate_model::reason::{Impossible, Moved, Reason};
-use linerate_model::run::{HostProgram, Validity};
-use linerate_model::sample::{End, Subject, TrialSample};
-use linerate_model::workload::Part;
+use linerate_model::reason::{Impossible, Moved};
+use linerate_model::run::HostProgram;
 
-use crate::builder::{MadeRun, Truth, rr, stream};
+use crate::prelude::*;
 
 fn stream_run() -> MadeRun {
-    let mut run = MadeRun::new(1, None);
-    run.experiment("one", None, stream());
-    run.cell(&[], &[Truth::stream(20e6)]);
-    run
-}
-
-fn exchange_run(truth: Truth) -> MadeRun {
-    let mut run = MadeRun::new(1, None);
-    run.experiment("one", None, rr(100));
-    run.cell(&[], &[truth]);
-    run
-}
-
-fn tell(run: &mut MadeRun, lie: impl FnMut(&mut TrialSample)) {
-    let samples = std::mem::take(&mut run.recording.samples);
-    let mut samples: Vec<TrialSample> = samples.iter().collect();
-    samples.iter_mut().for_each(lie);
-    run.recording.samples = samples.into_iter().collect();
+    once(None, stream(), &Truth::stream(20e6))
 }
 
 /// Makes `host` a server or client of another program.
@@ -56,24 +33,12 @@ fn refused(run: &MadeRun) -> Option<(HostName, Impossible)> {
     }
 }
 
-fn times(metric: Metric, times: i64) -> impl FnMut(&mut TrialSample) {
-    move |sample| {
-        if sample.metric == metric {
-            sample.value *= times;
-        }
-    }
-}
-
 #[test]
 fn counters_that_run_backwards_are_refused() {
     for metric in [Metric::AppBytesReceived, Metric::TcpBytesReceived] {
         let mut run = stream_run();
         assert_eq!(refused(&run), None);
-        tell(&mut run, |sample| {
-            if sample.metric == metric {
-                sample.value = 10_i64.pow(12) - sample.at_ns;
-            }
-        });
+        run.set(metric, |it| 10_i64.pow(12) - it.at_ns);
         let (host, how) = refused(&run).expect("it cannot be");
         assert_eq!(host, HostName::from("server"));
         assert!(
@@ -83,18 +48,14 @@ fn counters_that_run_backwards_are_refused() {
     }
     // A device's may begin anew, and so may what the kernel guesses.
     let mut run = stream_run();
-    tell(&mut run, times(Metric::CpuIdle, -1));
+    run.set(Metric::CpuIdle, |it| -it.value);
     assert_eq!(refused(&run), None);
     // The end of a stream is a byte that is taken off once it is known of.
     let mut run = stream_run();
-    let last_ns = run
-        .recording
-        .samples
-        .iter()
-        .map(|sample| sample.at_ns)
-        .max();
+    let samples = run.recording.samples.iter();
+    let last_ns = samples.map(|sample| sample.at_ns).max();
     let mut most = 0;
-    tell(&mut run, |sample| {
+    run.change(|sample| {
         if sample.metric == Metric::TcpBytesReceived {
             most = most.max(sample.value);
             if Some(sample.at_ns) == last_ns {
@@ -110,12 +71,10 @@ fn nothing_arrives_that_was_not_sent() {
     for metric in [Metric::AppBytesReceived, Metric::TcpBytesReceived] {
         for transport in [Transport::Tcp, Transport::Mptcp] {
             let mut run = stream_run();
-            run.recording.document.plan.trials[0]
-                .workload
-                .manner
-                .transport = transport;
+            let trials = &mut run.recording.document.plan.trials;
+            trials[0].workload.manner.transport = transport;
             assert_eq!(refused(&run), None);
-            tell(&mut run, times(metric, 1000));
+            run.set(metric, |it| 1000 * it.value);
             let (host, how) = refused(&run).expect("it cannot be");
             assert_eq!(host, HostName::from("server"));
             let Impossible::Unsent {
@@ -134,12 +93,12 @@ fn nothing_arrives_that_was_not_sent() {
     }
     // Who tells no total, since it was lost, contradicts nobody, and another program's sender may tell less.
     let mut run = stream_run();
-    tell(&mut run, times(Metric::TcpBytesReceived, 1000));
+    run.set(Metric::TcpBytesReceived, |it| 1000 * it.value);
     run.recording.flows.retain(|flow| flow.end == End::Server);
     assert_eq!(refused(&run), None);
     let mut run = stream_run();
     make_foreign(&mut run, "client1");
-    tell(&mut run, times(Metric::TcpBytesReceived, 1000));
+    run.set(Metric::TcpBytesReceived, |it| 1000 * it.value);
     assert_eq!(refused(&run), None);
     // Its receiver has no more than it was sent either.
     let mut run = stream_run();
@@ -152,7 +111,7 @@ fn nothing_arrives_that_was_not_sent() {
     assert_eq!(host, HostName::from("server"));
     // What TCP sends again is sent more often than it arrives, and clocks that differ say nothing of totals.
     let mut run = stream_run();
-    tell(&mut run, |sample| {
+    run.change(|sample| {
         if sample.metric == Metric::TcpBytesSent {
             sample.value *= 2;
         }
@@ -165,21 +124,18 @@ fn nothing_arrives_that_was_not_sent() {
 
 #[test]
 fn no_response_comes_that_nobody_gave() {
-    let mut run = exchange_run(Truth::transactions(100_000));
+    let mut run = once(None, rr(100), &Truth::transactions(100_000));
     assert_eq!(refused(&run), None);
-    tell(&mut run, times(Metric::AppTransactions, 1000));
+    run.set(Metric::AppTransactions, |it| 1000 * it.value);
     let (host, how) = refused(&run).expect("it cannot be");
     assert_eq!(host, HostName::from("client1"));
-    assert!(
-        matches!(
-            how,
-            Impossible::Unsent {
-                what: Moved::Responses,
-                ..
-            }
-        ),
-        "{how:?}"
-    );
+    let Impossible::Unsent {
+        what: Moved::Responses,
+        ..
+    } = how
+    else {
+        panic!("{how:?}");
+    };
 }
 
 #[test]
@@ -198,14 +154,11 @@ fn a_path_may_make_two_of_a_datagram() {
             let (sent, got) = if sends { (1000, 0) } else { (0, received) };
             flow.outcome.bytes_sent = sent * BYTES;
             flow.outcome.bytes_received = if sends { 0 } else { bytes };
-            flow.outcome.datagrams = Some(Box::new(Datagrams {
-                sent,
-                received: got,
-                duplicates: if sends { 0 } else { duplicates },
-                ..Datagrams::default()
-            }));
+            flow.outcome.datagrams =
+                Some(Box::new(like!(Datagrams::default(); sent, received: got,
+                duplicates: if sends { 0 } else { duplicates })));
         }
-        tell(&mut run, |sample| {
+        run.change(|sample| {
             if matches!(sample.subject, Subject::Flow(..)) {
                 sample.value = 0;
             }
@@ -228,13 +181,9 @@ fn a_path_may_make_two_of_a_datagram() {
 #[test]
 fn nobody_is_busy_longer_than_there() {
     let check = |metric: Metric, more: i64, is_refused: bool| {
-        let truth = Truth {
-            worker_share: 0.9,
-            cpus: 1.8,
-            ..Truth::transactions(100_000)
-        };
-        let mut run = exchange_run(truth);
-        tell(&mut run, times(metric, more));
+        let truth = like!(Truth::transactions(100_000); worker_share: 0.9, cpus: 1.8);
+        let mut run = once(None, rr(100), &truth);
+        run.set(metric, |it| more * it.value);
         let how = refused(&run).map(|(_, how)| how);
         let is_it = matches!(how, Some(Impossible::Beyond { times, .. }) if times > 2.0);
         assert_eq!(is_it, is_refused, "{metric:?} × {more}: {how:?}");

@@ -6,6 +6,41 @@ mod builder {
 
     pub use crate::whole_study::study;
 }
+
+#[macro_use]
+mod worlds;
+
+/// What most tests speak of.
+mod prelude {
+    pub(crate) use crate::builder::{
+        MSS, MadeRun, Truth, WINDOW_NS, rr, size, stream, study, switches,
+    };
+    pub(crate) use crate::told;
+    pub(crate) use crate::worlds::{
+        Change, GIGABIT, MS, answer_of, begun, chapter, datagrams, found, limiter_of, limiters,
+        named, next_of, once, received, run, sized, studied, text, thrice, trials, worker,
+        written_in,
+    };
+    pub(crate) use linerate_analyze::analyze;
+    pub(crate) use linerate_analyze::groups::Reduced;
+    pub(crate) use linerate_analyze::reduce::{name, outcomes};
+    pub(crate) use linerate_model::analysis::{Analysis, Chapter, TableCell};
+    pub(crate) use linerate_model::datagram::Datagrams;
+    pub(crate) use linerate_model::experiment::{Factor, Level};
+    pub(crate) use linerate_model::finding::{Finding, FindingKind, TrustLevel};
+    pub(crate) use linerate_model::flag::TrialFlag;
+    pub(crate) use linerate_model::host::FactValue;
+    pub(crate) use linerate_model::limiter::Limiter;
+    pub(crate) use linerate_model::manner::Transport;
+    pub(crate) use linerate_model::metric::Metric;
+    pub(crate) use linerate_model::reason::{Disturbance, Reason, RepeatReason};
+    pub(crate) use linerate_model::run::{Control, HostPart, Recording, Validity};
+    pub(crate) use linerate_model::sample::{End, QueueKind, Subject, TrialSample};
+    pub(crate) use linerate_model::unit::Unit;
+    pub(crate) use linerate_model::workload::{Direction, Part, Traffic, Workload};
+    pub(crate) use linerate_model::{BitsPerSec, Bytes, FlowId, HostName, Nanos, TrialId};
+}
+
 mod answer;
 mod both_ways;
 mod capacity;
@@ -35,11 +70,8 @@ mod whole;
 mod whole_study;
 
 use linerate_analyze::single::{Shown, Single, single};
-use linerate_model::finding::Finding;
-use linerate_model::metric::Metric;
-use linerate_model::run::Recording;
-use linerate_model::sample::{Subject, TrialSample};
-use linerate_model::{Nanos, TrialId};
+
+use prelude::*;
 
 /// What a counter of the server grows by in the window.
 type Growth = (Subject, Metric, i64);
@@ -47,26 +79,19 @@ type Growth = (Subject, Metric, i64);
 /// Lets counters of the server grow in the window of `trial`.
 fn grow(recording: &mut Recording, trial: TrialId, growth: &[Growth]) {
     for (subject, metric, amount) in growth {
-        for (at_ns, value) in [(0, 1000), (builder::WINDOW_NS as i64, 1000 + amount)] {
-            recording.samples.push(TrialSample {
+        for (at_ns, value) in [(0, 1000), (WINDOW_NS as i64, 1000 + amount)] {
+            let (host, subject, metric) = ("server".into(), subject.clone(), *metric);
+            let sample = TrialSample {
                 trial,
-                host: "server".into(),
-                subject: subject.clone(),
-                metric: *metric,
+                host,
+                subject,
+                metric,
                 at_ns,
                 value,
-            });
+            };
+            recording.samples.push(sample);
         }
     }
-}
-
-/// Takes out a counter of flows, for a test that counts itself.
-fn forget(recording: &mut Recording, metric: Metric) {
-    let made = std::mem::take(&mut recording.samples);
-    let is_of = |sample: &TrialSample| {
-        sample.metric == metric && matches!(sample.subject, Subject::Flow(..))
-    };
-    recording.samples = made.iter().filter(|sample| !is_of(sample)).collect();
 }
 
 /// Returns the document of `recording` as one measurement.
@@ -81,10 +106,7 @@ fn as_single(recording: &Recording) -> Single<'_> {
 
 /// Returns the findings and the cautions of `recording`.
 fn told(recording: &Recording) -> Vec<Finding> {
-    let analysis = linerate_analyze::analyze(recording);
-    analysis
-        .findings
-        .into_iter()
-        .chain(analysis.cautions)
-        .collect()
+    let analysis = analyze(recording);
+    let findings = analysis.findings.into_iter();
+    findings.chain(analysis.cautions).collect()
 }

@@ -1,11 +1,10 @@
 //! Chapters 4, 5, 7, 8 and 14: studies whose curves are made, and what their chapters find.
 
-use linerate_analyze::{Draw, analyze};
-use linerate_model::analysis::{Analysis, Chapter};
-use linerate_model::experiment::{DesignKind, Factor, Level};
+use linerate_analyze::Draw;
+use linerate_model::experiment::DesignKind;
 use linerate_model::finding::Verdict;
 
-use crate::builder::{MadeRun, Truth, size, stream};
+use crate::prelude::*;
 
 const BLOCKS: u32 = 4;
 /// Deviation of a trial.
@@ -23,8 +22,7 @@ fn made(
     shares: impl Fn(&[(Factor, Level)]) -> f64,
 ) -> Analysis {
     let mut draw = Draw::new(chapter.into());
-    let mut run = MadeRun::new(1, Some(1e9));
-    run.experiment(name, Some(chapter), stream());
+    let mut run = begun(GIGABIT, name, Some(chapter), stream());
     let experiment = run.recording.document.plan.experiments.last_mut();
     let experiment = experiment.expect("it was added");
     experiment.suffices = suffices.to_vec();
@@ -35,11 +33,6 @@ fn made(
         }
     }
     analyze(&run.recording)
-}
-
-fn chapter(analysis: &Analysis, id: &str) -> Chapter {
-    let mut chapters = analysis.chapters.iter();
-    chapters.find(|it| it.id == id).expect(id).clone()
 }
 
 /// Verdict of a plateau and its levels with theirs, by the end of its id.
@@ -73,8 +66,7 @@ fn the_smallest_transfer_that_suffices_is_found_and_none_where_all_are_alike() {
     let verdicts: Vec<Verdict> = levels.iter().map(|(_, verdict)| *verdict).collect();
     assert_eq!(verdicts[..2], [Verdict::Differs, Verdict::Differs]);
     assert_ne!(verdicts[2], Verdict::Differs);
-    let answer = chapter(&rises, "transfer-size").answer.expect("an answer");
-    assert!(answer.contains("64 KiB"), "{answer}");
+    says!(answer_of(&rises, "transfer-size"); "64 KiB");
 
     let flat = of([1.0; 4]);
     let (verdict, _) = plateau(&flat, "plateau/message_bytes/1");
@@ -98,21 +90,13 @@ fn a_further_cpu_is_worth_what_it_gains_and_no_buffer_is_recommended_for_it() {
     assert_eq!(verdict, Verdict::Differs);
     assert_eq!(levels[0], ("1".to_owned(), Verdict::Differs));
     assert_eq!(levels[1].1, Verdict::Same);
-    let chapter = chapter(&analysis, "cpus");
+    let chapter = chapter(&analysis, "cpus").clone();
     let ids: Vec<&str> = chapter.figures.iter().map(|it| &*it.id).collect();
     assert_eq!(ids, ["cpus-throughput", "cpus-busy"]);
-    assert!(
-        chapter
-            .tables
-            .iter()
-            .any(|table| table.title == "The busiest CPU")
-    );
-    let recommended = analysis.recommendations.iter();
-    assert!(
-        recommended
-            .clone()
-            .all(|it| !it.action.contains("SO_RCVBUF"))
-    );
+    let mut tables = chapter.tables.iter();
+    assert!(tables.any(|table| table.title == "The busiest CPU"));
+    let mut recommended = analysis.recommendations.iter();
+    assert!(recommended.all(|it| !it.action.contains("SO_RCVBUF")));
 }
 
 #[test]
@@ -122,10 +106,8 @@ fn most_connections_are_told_beside_the_best_of_each_way() {
     let cells = flows.iter().flat_map(|count| {
         ways.map(|way| {
             let way = Level::Word(way.to_owned());
-            vec![
-                (Factor::Connections, Level::Count(*count)),
-                (Factor::Direction, way),
-            ]
+            let count = (Factor::Connections, Level::Count(*count));
+            vec![count, (Factor::Direction, way)]
         })
     });
     let cells: Vec<_> = cells.collect();
@@ -134,14 +116,11 @@ fn most_connections_are_told_beside_the_best_of_each_way() {
         Level::Count(32) => 0.5,
         _ => 0.8,
     });
-    let chapter = chapter(&analysis, "connections");
+    let chapter = chapter(&analysis, "connections").clone();
     let figures: Vec<&str> = chapter.figures.iter().map(|it| &*it.id).collect();
     assert!(figures.contains(&"connections-throughput"), "{figures:?}");
     assert!(figures.contains(&"connections-modes"), "{figures:?}");
-    let answer = chapter.answer.expect("an answer");
-    for part in ["of 8 connections", "32 connections"] {
-        assert!(answer.contains(part), "{answer}");
-    }
+    says!(chapter.answer.unwrap_or_default(); "of 8 connections", "32 connections");
     let table = &chapter.tables[0];
     assert!(
         table.columns.iter().any(|head| head.contains("Jain")),
@@ -154,17 +133,9 @@ fn most_connections_are_told_beside_the_best_of_each_way() {
 fn frames_of_9000_bytes_carry_more_than_those_of_the_hosts() {
     // 985 Mbit/s of payload cannot pass in frames of 1500 B, and does in those of 9000.
     let of = |mtu: Level| {
-        let mut run = MadeRun::new(1, Some(1e9));
-        run.experiment("transfer-size", Some(4), stream());
+        let mut run = begun(GIGABIT, "transfer-size", Some(4), stream());
         let level = (Factor::Mtu, mtu);
-        run.cell(
-            &[level],
-            &[
-                Truth::stream(985e6),
-                Truth::stream(985e6),
-                Truth::stream(985e6),
-            ],
-        );
+        run.alike(&[level], &Truth::stream(985e6));
         let outcomes = linerate_analyze::reduce::outcomes(&run.recording);
         outcomes.iter().filter(|outcome| outcome.is_valid()).count()
     };
@@ -182,19 +153,15 @@ fn an_offload_is_told_by_its_comparison() {
         cells.push(cell);
     }
     let mut draw = Draw::new(14);
-    let mut run = MadeRun::new(1, Some(1e9));
-    run.experiment("offloads", Some(14), stream());
+    let mut run = begun(GIGABIT, "offloads", Some(14), stream());
     let experiment = run.recording.document.plan.experiments.last_mut();
     let experiment = experiment.expect("it was added");
     experiment.design = DesignKind::OneAtATime;
     experiment.baseline = base.iter().cloned().collect();
     for block in 1..=8 {
         for cell in &cells {
-            let share = if cell[1].1 == Level::Switch(false) {
-                0.5
-            } else {
-                1.0
-            };
+            let is_off = cell[1].1 == Level::Switch(false);
+            let share = if is_off { 0.5 } else { 1.0 };
             let rate = 900e6 * share * (1.0 + NOISE * draw.normal());
             run.trial(cell, block, &Truth::stream(rate));
         }
@@ -207,7 +174,7 @@ fn an_offload_is_told_by_its_comparison() {
     };
     assert_eq!(verdict("gro"), Some(Verdict::Differs));
     assert_eq!(verdict("tso"), Some(Verdict::Same));
-    let chapter = chapter(&analysis, "offloads");
+    let chapter = chapter(&analysis, "offloads").clone();
     assert!(chapter.figures.is_empty());
     assert_eq!(chapter.tables[0].rows.len(), 3);
 }

@@ -1,48 +1,27 @@
 //! Numbers that cannot be: of tables, sentences and the summary.
 
-use linerate_analyze::analyze;
-use linerate_analyze::reduce::{name, outcomes};
-use linerate_model::TrialId;
-use linerate_model::analysis::{Analysis, TableCell};
-use linerate_model::datagram::Datagrams;
-use linerate_model::experiment::{Factor, Level};
-use linerate_model::finding::{Estimate, FindingKind};
-use linerate_model::host::FactValue;
-use linerate_model::limiter::Limiter;
-use linerate_model::manner::Transport;
-use linerate_model::metric::Metric;
+use linerate_model::finding::Estimate;
 use linerate_model::response::is_share;
-use linerate_model::sample::{Subject, TrialSample};
-use linerate_model::unit::Unit;
-use linerate_model::workload::{Part, Traffic, Workload};
 
-use crate::builder::{MSS, MadeRun, Truth, WINDOW_NS, rr, size, stream, switches};
-use crate::{grow, told};
+use crate::grow;
+use crate::prelude::*;
 
 /// The claim of a stall where requests in two writes take 67 ms, but for one trial in which two
 /// retransmission timeouts make them 286 ms; without Nagle 10 ms, without delayed ACK 20 ms.
 fn stall(lost: [bool; 3], lost_without_nagle: bool) -> Option<String> {
-    const MS: u64 = 1_000_000;
-    let truth = |ms: u64, is_lost: bool| Truth {
-        rtt_ns: 10 * MS as i64,
-        latency: vec![(ms * MS, 2 - u64::from(is_lost))],
-        lost_share: if is_lost { 2.0 } else { 0.0 },
-        ..Truth::usual()
+    let truth = |ms: u64, is_lost: bool| {
+        like!(Truth::usual(); rtt_ns: 10 * MS,
+        latency: vec![(ms * 1_000_000, 2 - u64::from(is_lost))], lost_share: if is_lost { 2.0 } else { 0.0 })
     };
-    let mut split = rr(100);
-    if let Traffic::Rr { request_writes, .. } = &mut split.traffic {
-        *request_writes = 2;
-    }
-    let mut run = MadeRun::new(1, Some(1e9));
-    run.experiment("split-request", Some(9), split);
+    let mut run = begun(GIGABIT, "split-request", Some(9), written_in(rr(100), 2));
     let stalled = lost.map(|lost| truth(if lost { 286 } else { 67 }, lost));
     run.cell(&switches(true, true), &stalled);
     let without_nagle = [(); 3].map(|()| truth(10, lost_without_nagle));
     run.cell(&switches(false, true), &without_nagle);
     run.cell(&switches(true, false), &[(); 3].map(|()| truth(20, false)));
-    let mut found = told(&run.recording).into_iter();
-    let stall = found.find(|it| it.kind == FindingKind::Limiter(Limiter::NagleDelayedAck));
-    stall.map(|finding| finding.claim)
+    let found = limiters(&run.recording).into_iter();
+    let mut stalls = found.filter(|(limiter, _)| *limiter == Limiter::NagleDelayedAck);
+    stalls.next().map(|(_, finding)| finding.claim)
 }
 
 #[test]
@@ -62,15 +41,9 @@ fn a_retransmission_timeout_is_no_part_of_a_stall() {
 
 /// The cost of a trial whose host counted `cpus` and whose thread ran for `run_ns`.
 fn cost(cpus: f64, run_ns: i64) -> Option<f64> {
-    let mut run = MadeRun::new(1, Some(1e9));
-    run.experiment("one", None, stream());
-    let truth = Truth {
-        cpus,
-        ..Truth::stream(38e6)
-    };
-    run.cell(&[], &[truth]);
-    let thread = Subject::Thread("worker-0".to_owned());
-    let growth = [(thread, Metric::ThreadRun, run_ns)];
+    let truth = like!(Truth::stream(38e6); cpus);
+    let mut run = once(GIGABIT, stream(), &truth);
+    let growth = [(worker(0), Metric::ThreadRun, run_ns)];
     grow(&mut run.recording, TrialId(1), &growth);
     outcomes(&run.recording).remove(0).value(name::CPU_COST)
 }
@@ -95,10 +68,7 @@ fn study_of(cpus: f64) -> Analysis {
         (9, Factor::MessageBytes, 940e6, cpus),
     ] {
         run.experiment(&format!("of-{chapter}"), Some(chapter), stream());
-        let truth = Truth {
-            cpus,
-            ..Truth::stream(bps)
-        };
+        let truth = like!(Truth::stream(bps); cpus);
         run.cell(&[(factor, size(65_536))], &[truth.clone(), truth]);
     }
     analyze(&run.recording)
@@ -112,10 +82,7 @@ fn costs(analysis: &Analysis) -> (Option<f64>, String) {
         TableCell::Estimate(estimate) => estimate.value,
         other => panic!("{other:?}"),
     });
-    let mut chapters = analysis.chapters.iter();
-    let chapter = chapters.find(|chapter| chapter.id == "findings");
-    let answer = chapter.and_then(|chapter| chapter.answer.clone());
-    (in_summary, answer.unwrap_or_default())
+    (in_summary, answer_of(analysis, "findings"))
 }
 
 #[test]
@@ -128,23 +95,19 @@ fn frames_are_as_large_as_those_that_are_in_use() {
             let fact = facts.find(|fact| fact.name == "link.eth0.mtu_bytes");
             fact.expect("a fact").value = FactValue::Number(mtu, Unit::Bytes);
         }
-        let workload = Workload {
-            connections: 2,
-            ..stream()
-        };
+        let workload = like!(stream(); connections: 2);
         made.experiment("one", None, workload);
         let clients = (Factor::Clients, Level::Count(clients));
         made.trial(&[clients], 1, &Truth::stream(9.8e9));
         outcomes(&made.recording)[0].is_valid()
     };
-    assert!(is_valid([9000.0, 9000.0, 9000.0], 1));
-    assert!(!is_valid([9000.0, 1500.0, 9000.0], 1), "it has small ones");
-    assert!(
-        is_valid([9000.0, 9000.0, 1500.0], 1),
-        "the other is not used"
-    );
-    assert!(is_valid([9000.0, 9000.0, 1500.0], 2), "one has large ones");
-    assert!(!is_valid([1500.0, 9000.0, 9000.0], 2));
+    const LARGE: f64 = 9000.0;
+    const SMALL: f64 = 1500.0;
+    assert!(is_valid([LARGE, LARGE, LARGE], 1));
+    assert!(!is_valid([LARGE, SMALL, LARGE], 1), "it has small ones");
+    assert!(is_valid([LARGE, LARGE, SMALL], 1), "the other is not used");
+    assert!(is_valid([LARGE, LARGE, SMALL], 2), "one has large ones");
+    assert!(!is_valid([SMALL, LARGE, LARGE], 2));
 }
 
 #[test]
@@ -154,12 +117,8 @@ fn one_cell_tells_what_throughput_costs_and_only_beyond_ticks() {
     assert!((in_summary - 1.0).abs() < 1e-3, "{in_summary}");
     assert!(answer.contains("1 Gbit/s costs 1 CPU"), "{answer}");
     // What limits each number is the chapter's question.
-    let cells = study_of(0.94)
-        .chapters
-        .iter()
-        .map(|it| it.trials.len())
-        .sum::<usize>()
-        / 2;
+    let chapters = study_of(0.94).chapters;
+    let cells = chapters.iter().map(|it| it.trials.len()).sum::<usize>() / 2;
     assert!(answer.contains(&format!("{cells} cell")), "{answer}");
     // A tick in a second is 0.01 CPUs: an eighth of the cost.
     let (in_summary, answer) = costs(&study_of(0.08));
@@ -195,8 +154,7 @@ fn ends_at(run: &MadeRun, word: &str, most: f64) {
 }
 
 fn run_of(rate: Option<f64>, workload: Workload, truths: &[Truth]) -> MadeRun {
-    let mut run = MadeRun::new(1, rate);
-    run.experiment("one", None, workload);
+    let mut run = begun(rate, "one", None, workload);
     let levels = |count| [(Factor::Connections, Level::Count(count))];
     run.cell(&levels(1), truths);
     run.cell(&levels(2), truths);
@@ -205,18 +163,12 @@ fn run_of(rate: Option<f64>, workload: Workload, truths: &[Truth]) -> MadeRun {
 
 #[test]
 fn intervals_end_where_what_is_measured_does() {
-    let of_worker = |worker_share| Truth {
-        worker_share,
-        ..Truth::stream(500e6)
-    };
+    let of_worker = |worker_share| like!(Truth::stream(500e6); worker_share);
     let run = run_of(Some(1e9), stream(), &[0.2, 0.9, 0.99].map(of_worker));
     ends_at(&run, "busiest worker", 100.0);
     assert!(is_share("runqueue_wait_share_max") && !is_share("flow_throughput_max_bps"));
     // MTU and options tell the largest segment, whatever the rate of the link.
-    let of_payload = |payload_bytes| Truth {
-        payload_bytes,
-        ..Truth::stream(500e6)
-    };
+    let of_payload = |payload_bytes| like!(Truth::stream(500e6); payload_bytes);
     for rate in [None, Some(1e9)] {
         let run = run_of(rate, stream(), &[1448.0, 400.0, 1448.0].map(of_payload));
         ends_at(&run, "payload per data segment", MSS + 0.1);
@@ -225,10 +177,8 @@ fn intervals_end_where_what_is_measured_does() {
 
 #[test]
 fn the_part_of_datagrams_that_a_place_lost_is_no_more_than_all() {
-    let mut workload = stream();
-    workload.manner.transport = Transport::Udp;
-    let mut run = MadeRun::new(1, Some(1e9));
-    run.experiment("udp-packet-rate", Some(11), workload);
+    let workload = like!(stream(); manner.transport: Transport::Udp);
+    let mut run = begun(GIGABIT, "udp-packet-rate", Some(11), workload);
     for bytes in [64, 1448] {
         let levels = [(Factor::MessageBytes, size(bytes))];
         run.cell(&levels, &[(); 3].map(|()| Truth::stream(100e6)));
@@ -246,75 +196,54 @@ pub(crate) fn count_datagrams(run: &mut MadeRun) {
             _ => (Metric::AppDatagramsReceived, received as i64),
         };
         for (at_ns, value) in [(0, 0), (WINDOW_NS as i64, count)] {
-            run.recording.samples.push(TrialSample {
-                trial: flow.trial,
-                host: flow.host.clone(),
-                subject: Subject::Flow(flow.flow, flow.end),
+            let (trial, host) = (flow.trial, flow.host.clone());
+            let subject = Subject::Flow(flow.flow, flow.end);
+            let sample = TrialSample {
+                trial,
+                host,
+                subject,
                 metric,
                 at_ns,
                 value,
-            });
+            };
+            run.recording.samples.push(sample);
         }
         flow.outcome.datagrams = Some(Box::new(match flow.part {
-            Part::Sender => Datagrams {
-                sent: 100_000,
-                ..Datagrams::default()
-            },
-            _ => Datagrams {
-                received,
-                highest: 100_000,
-                announced: Some(100_000),
-                socket_drops: Some(100_000 - received),
-                ..Datagrams::default()
-            },
+            Part::Sender => like!(Datagrams::default(); sent: 100_000),
+            _ => like!(Datagrams::default(); received, highest: 100_000, announced: Some(100_000),
+                socket_drops: Some(100_000 - received)),
         }));
     }
 }
 
 /// The answer of packet rates, of messages of 1 B and of 1448 B, each with the payloads of its trials.
 fn answer(small: [f64; 3], rates: [f64; 3], large_bytes: f64) -> String {
-    let truth = |payload_bytes: f64, rate: f64| Truth {
-        throughput_bps: 8.0 * payload_bytes * rate,
-        payload_bytes,
-        ..Truth::usual()
+    let truth = |payload_bytes: f64, rate: f64| {
+        like!(Truth::usual();
+        throughput_bps: 8.0 * payload_bytes * rate, payload_bytes)
     };
-    let mut run = MadeRun::new(1, None);
-    run.experiment("packet-rate", Some(10), stream());
+    let mut run = begun(None, "packet-rate", Some(10), stream());
     let at = |bytes| [(Factor::MessageBytes, size(bytes))];
     run.cell(&at(1), &[0, 1, 2].map(|at| truth(small[at], rates[at])));
     run.cell(&at(64), &[(); 3].map(|()| truth(64.0, 10_000.0)));
     run.cell(&at(1448), &[(); 3].map(|()| truth(large_bytes, 1_000.0)));
-    let analysis = analyze(&run.recording);
-    let mut chapters = analysis.chapters.into_iter();
-    let chapter = chapters.find(|chapter| chapter.id == "packet-rate");
-    let chapter = chapter.expect("the chapter exists");
-    chapter.answer.expect("an answer")
+    answer_of(&analyze(&run.recording), "packet-rate")
 }
 
 #[test]
 fn the_payload_of_a_segment_is_what_its_rate_carries() {
     // (90 000 · 10 + 30 000 · 14) / 120 000 B, and not 12 B.
     let found = answer([10.0, 10.0, 14.0], [45_000.0, 45_000.0, 30_000.0], MSS);
-    assert!(
-        found.contains("segments per second of 11 B payload"),
-        "{found}"
-    );
+    says!(found; "segments per second of 11 B payload");
     // Two trials of many small segments and one of few large ones have no one size: the next cell tells.
     let found = answer([2.0, 5.0, MSS], [100_000.0, 70_000.0, 1_400.0], MSS);
-    assert!(
-        found.starts_with("One connection sends 10") && found.contains("of 64 B payload"),
-        "{found}"
-    );
+    says!(found; begins "One connection sends 10", "of 64 B payload");
 }
 
 #[test]
 fn what_leaves_in_like_segments_is_not_compared() {
     let found = answer([MSS; 3], [1_000.0; 3], MSS);
-    assert!(
-        found.starts_with("Messages of 1 B and of 1448 B leave in like segments: 1000 ")
-            && !found.contains("times the bytes"),
-        "{found}"
-    );
+    says!(found; begins "Messages of 1 B and of 1448 B leave in like segments: 1000 ", no "times the bytes");
     let found = answer([1.0; 3], [1_000.0; 3], MSS);
     assert!(found.starts_with("One connection sends"), "{found}");
 }

@@ -1,16 +1,8 @@
 //! Tiles, headline and chapters of a page: what they say where it is so, and not where it is not.
 
-use linerate_analyze::analyze;
-use linerate_model::analysis::{Analysis, Chapter};
 use linerate_model::answer::Tile;
-use linerate_model::experiment::{Factor, Level};
-use linerate_model::finding::{Finding, FindingKind};
-use linerate_model::flag::TrialFlag;
-use linerate_model::limiter::Limiter;
-use linerate_model::response::name;
-use linerate_model::workload::Workload;
 
-use crate::builder::{MadeRun, Truth, rr, size, stream, switches};
+use crate::prelude::*;
 
 fn tile<'a>(analysis: &'a Analysis, what: &str) -> Option<&'a Tile> {
     let mut tiles = analysis.answer.tiles.iter();
@@ -30,19 +22,11 @@ fn caution<'a>(analysis: &'a Analysis, id: &str) -> Option<&'a Finding> {
 
 /// Fixed buffers against the kernel's tuning with one connection and with ten: the rates of each fixed buffer.
 fn buffers(one: [f64; 3], ten: [f64; 3], truth: &Truth) -> Analysis {
-    let mut run = MadeRun::new(1, Some(1e9));
-    run.experiment("socket-buffer", Some(3), stream());
+    let mut run = begun(GIGABIT, "socket-buffer", Some(3), stream());
     for (connections, fixed) in [(1, one), (10, ten)] {
-        let of = |buffer: Level| {
-            [
-                (Factor::Connections, Level::Count(connections)),
-                (Factor::SocketBuffer, buffer),
-            ]
-        };
-        let at = |bps: f64| Truth {
-            throughput_bps: bps,
-            ..truth.clone()
-        };
+        let count = (Factor::Connections, Level::Count(connections));
+        let of = |buffer: Level| [count.clone(), (Factor::SocketBuffer, buffer)];
+        let at = |bps: f64| like!(truth; throughput_bps: bps);
         run.cell(&of(size(65_536)), &fixed.map(at));
         let auto = Level::Word("auto".to_owned());
         run.cell(&of(auto), &[500e6, 501e6, 502e6].map(at));
@@ -66,12 +50,7 @@ fn the_smallest_buffer_is_that_of_the_fewest_connections() {
 #[test]
 fn a_buffer_that_is_the_limit_suffices_for_nothing() {
     let same = [500e6, 501e6, 502e6];
-    let limited = Truth {
-        window_bytes: 65_536,
-        rwnd_share: 0.95,
-        rtt_ns: 1_050_000,
-        ..Truth::usual()
-    };
+    let limited = like!(Truth::usual(); window_bytes: 65_536, rwnd_share: 0.95, rtt_ns: 1_050_000);
     let analysis = buffers(same, same, &limited);
     for what in ["Smallest sufficient buffer", "Sufficient buffer"] {
         assert_eq!(tile(&analysis, what), None);
@@ -82,9 +61,7 @@ fn a_buffer_that_is_the_limit_suffices_for_nothing() {
 #[test]
 fn a_window_is_that_of_the_path_where_the_path_is_the_limit() {
     let needed = |truth: Truth, rate| {
-        let mut run = MadeRun::new(1, rate);
-        run.experiment("one", None, stream());
-        run.cell(&[], &[truth.clone(), truth.clone(), truth]);
+        let run = thrice(rate, stream(), &truth);
         let analysis = analyze(&run.recording);
         let tile = tile(&analysis, "Window needed");
         tile.map(|tile| (tile.note.clone(), tile.value.value))
@@ -104,16 +81,10 @@ fn a_window_is_that_of_the_path_where_the_path_is_the_limit() {
 
 #[test]
 fn a_window_is_of_the_links_that_lose_nothing_on_purpose() {
-    const MS: i64 = 1_000_000;
     let needed = |loss_ppm| {
-        let mut run = MadeRun::new(1, Some(1e9));
-        run.recording.document.study = true;
-        run.experiment("streams", None, stream());
+        let mut run = studied(GIGABIT, "streams", None, stream());
         run.cell(&[], &[Truth::stream(500e6)]);
-        let lossy = Workload {
-            link_loss_ppm: loss_ppm,
-            ..stream()
-        };
+        let lossy = like!(stream(); link_loss_ppm: loss_ppm);
         run.experiment("loss", None, lossy);
         // Full, with a queue of 14 ms.
         run.cell(&[], &[Truth::sending(940e6, 14 * MS, MS / 10)]);
@@ -128,26 +99,20 @@ fn a_window_is_of_the_links_that_lose_nothing_on_purpose() {
 #[test]
 fn the_chapter_on_the_window_says_why_there_is_none() {
     let of_rate = |rate| {
-        let mut run = MadeRun::new(1, rate);
-        run.recording.document.study = true;
-        run.experiment("latency", Some(1), rr(4));
+        let mut run = studied(rate, "latency", Some(1), rr(4));
         run.cell(&[], &[Truth::transactions(50_000)]);
         let analysis = analyze(&run.recording);
         chapter(&analysis, 2).answer.clone().expect("an answer")
     };
-    let none = of_rate(None);
-    assert_eq!(
-        none,
-        "The rate of the link is not known, so no window can be computed."
-    );
-    assert!(of_rate(Some(1e9)).contains("for 1 Gbit/s over"));
+    let none = "The rate of the link is not known, so no window can be computed.";
+    assert_eq!(of_rate(None), none);
+    says!(of_rate(GIGABIT); "for 1 Gbit/s over");
 }
 
 #[test]
 fn what_raises_throughput_need_not_raise_packets() {
     let consequence = |response: &str| {
-        let mut run = MadeRun::new(1, Some(1e9));
-        run.experiment("rates", Some(10), stream());
+        let mut run = begun(GIGABIT, "rates", Some(10), stream());
         let experiments = &mut run.recording.document.plan.experiments;
         experiments[0].response = response.to_owned();
         run.cell(&[], &[Truth::stream(941e6)]);
@@ -155,93 +120,69 @@ fn what_raises_throughput_need_not_raise_packets() {
         let told = chapter(&analysis, 10).consequence.clone();
         told.expect("the link is full")
     };
-    let packets = consequence(name::DATA_SEGMENTS);
-    assert!(
-        packets.contains("a faster link raise throughput,"),
-        "{packets}"
-    );
-    let payload = consequence(name::THROUGHPUT);
-    assert!(payload.contains("a faster link raise it,"), "{payload}");
+    says!(consequence(name::DATA_SEGMENTS); "a faster link raise throughput,");
+    says!(consequence(name::THROUGHPUT); "a faster link raise it,");
 }
 
 #[test]
 fn more_than_a_link_carries_is_not_called_all_of_it() {
-    let claim = |rates: [f64; 3]| {
-        let mut run = MadeRun::new(1, Some(1e9));
-        run.experiment("rates", None, stream());
+    let at = |rates: [f64; 3]| {
+        let mut run = begun(GIGABIT, "rates", None, stream());
         run.cell(&[], &rates.map(Truth::stream));
-        let analysis = analyze(&run.recording);
-        let mut all = analysis.findings.iter();
-        let full = all.find(|found| found.kind == FindingKind::Limiter(Limiter::LinkRate));
-        full.expect("the link is full").claim.clone()
+        run
     };
-    // 941.5 Mbit/s is what is left of headers.
-    let more = claim([941.9e6, 942.0e6, 942.1e6]);
-    assert!(
-        !more.contains("100 %") && more.contains("more than"),
-        "{more}"
-    );
-    let full = claim([941.3e6, 941.4e6, 941.6e6]);
-    assert!(full.contains("100 % of"), "{full}");
+    worlds! {
+        /// 941.5 Mbit/s is what is left of headers.
+        LinkRate: at([941.9e6, 942.0e6, 942.1e6]), claim "more than";
+        LinkRate: at([941.3e6, 941.4e6, 941.6e6]), claim "100 % of";
+    }
+    let more = named(&at([941.9e6, 942.0e6, 942.1e6]), Limiter::LinkRate);
+    says!(more.claim; no "100 %");
 }
 
 #[test]
 fn the_headline_names_a_direction_that_was_varied() {
     let verdict = |directions: &[&str]| {
-        let mut run = MadeRun::new(1, Some(1e9));
-        run.recording.document.study = true;
-        run.experiment("streams", None, stream());
+        let mut run = studied(GIGABIT, "streams", None, stream());
         for (at, direction) in directions.iter().enumerate() {
             let level = Level::Word((*direction).to_owned());
             let truth = Truth::stream(500e6 + 100e6 * at as f64);
-            run.cell(
-                &[(Factor::Direction, level)],
-                &[truth.clone(), truth.clone(), truth],
-            );
+            run.alike(&[(Factor::Direction, level)], &truth);
         }
         analyze(&run.recording).answer.verdict
     };
-    let both = verdict(&["to-server", "from-server"]);
-    let begins = "One connection to the server reaches 500";
-    assert!(both.starts_with(begins), "{both}");
-    let one = verdict(&["to-server"]);
-    assert!(one.starts_with("One connection reaches 500"), "{one}");
+    let both = ["to-server", "from-server"];
+    says!(verdict(&both); begins "One connection to the server reaches 500");
+    says!(verdict(&both[..1]); begins "One connection reaches 500");
 }
 
 #[test]
 fn a_rate_that_holds_what_came_before_is_about_right() {
     let answer = |flagged: &[(usize, f64)]| {
-        let mut run = MadeRun::new(1, Some(1e9));
-        run.experiment("one", None, stream());
         let truth = Truth::stream(500e6);
-        run.cell(&[], &[truth.clone(), truth.clone(), truth]);
+        let mut run = thrice(GIGABIT, stream(), &truth);
         for (at, share) in flagged {
             let flags = &mut run.recording.trials[*at].flags;
             flags.push(TrialFlag::HeldBack(*share));
         }
         let analysis = analyze(&run.recording);
-        let note = tile(&analysis, "Throughput")
-            .expect("it was measured")
-            .note
-            .clone();
-        (analysis.answer.verdict, note)
+        let note = tile(&analysis, "Throughput").map(|tile| tile.note.clone());
+        (analysis.answer.verdict, note.expect("it was measured"))
     };
     let (verdict, note) = answer(&[(0, 0.08), (2, 0.03)]);
-    assert!(verdict.contains("reaches about 500"), "{verdict}");
-    assert!(note.contains("holds what came before the window"), "{note}");
+    says!(verdict; "reaches about 500");
+    says!(note; "holds what came before the window");
     // One trial of three, and little in most.
     for few in [vec![(0, 0.08)], vec![(0, 0.02), (1, 0.02), (2, 0.02)]] {
         let (verdict, note) = answer(&few);
-        assert!(verdict.contains("reaches 500"), "{verdict}");
-        assert!(!note.contains("before the window"), "{note}");
+        says!(verdict; "reaches 500");
+        says!(note; no "before the window");
     }
 }
 
 /// Requests in two writes that a delayed ACK stalls; the longest of them is of `longest_ns`.
 fn stalled(longest_ns: u64, timeouts: Option<f64>) -> Analysis {
-    let mut run = MadeRun::new(1, Some(1e9));
-    run.recording.document.study = true;
-    run.experiment("split-request", Some(9), rr(200));
+    let mut run = studied(GIGABIT, "split-request", Some(9), rr(200));
     for writes in [1, 2] {
         for (nagle, ack) in [(true, true), (true, false), (false, true), (false, false)] {
             let stalls = writes == 2 && nagle && ack;
@@ -249,12 +190,8 @@ fn stalled(longest_ns: u64, timeouts: Option<f64>) -> Analysis {
             levels.push((Factor::RequestWrites, Level::Count(writes)));
             let truth = |wobble: u64| {
                 if stalls {
-                    Truth {
-                        rtt_ns: 60_000,
-                        latency: vec![(44_000_000 + wobble, 20), (longest_ns, 1)],
-                        timeouts,
-                        ..Truth::usual()
-                    }
+                    like!(Truth::usual(); rtt_ns: 60_000,
+                        latency: vec![(44_000_000 + wobble, 20), (longest_ns, 1)], timeouts)
                 } else {
                     Truth::transactions(60_000 + wobble)
                 }
@@ -282,17 +219,11 @@ fn a_longest_stall_that_a_timer_may_have_made_has_no_cause() {
 #[test]
 fn cells_without_a_valid_trial_have_too_few() {
     let analysis = |invalid: &[usize]| {
-        let mut run = MadeRun::new(1, Some(1e9));
-        run.experiment("sizes", None, stream());
+        let mut run = begun(GIGABIT, "sizes", None, stream());
         for (at, bytes) in [1000, 2000, 4000].into_iter().enumerate() {
-            let truth = Truth {
-                invalid: invalid.contains(&at).then(|| "a host was lost".to_owned()),
-                ..Truth::stream(500e6)
-            };
-            run.cell(
-                &[(Factor::MessageBytes, size(bytes))],
-                &[truth.clone(), truth.clone(), truth],
-            );
+            let truth = like!(Truth::stream(500e6);
+                invalid: invalid.contains(&at).then(|| "a host was lost".to_owned()));
+            run.alike(&[(Factor::MessageBytes, size(bytes))], &truth);
         }
         analyze(&run.recording)
     };
@@ -300,10 +231,8 @@ fn cells_without_a_valid_trial_have_too_few() {
     let few = caution(&one, "replicates").expect("a cell has none");
     assert_eq!(few.claim, "1 of 3 cells has fewer than 3 valid replicates.");
     let invalid = caution(&one, "invalid").expect("three are");
-    assert_eq!(
-        invalid.claim,
-        "3 of 9 trials are invalid and were not measured again."
-    );
+    let claim = "3 of 9 trials are invalid and were not measured again.";
+    assert_eq!(invalid.claim, claim);
     assert_eq!(caution(&analysis(&[]), "replicates"), None);
     // Nothing was measured: that is told.
     assert_eq!(caution(&analysis(&[0, 1, 2]), "replicates"), None);

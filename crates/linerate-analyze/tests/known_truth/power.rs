@@ -1,9 +1,11 @@
 //! What a plan says that it can decide, and what studies of it decide.
 
-use linerate_analyze::{analyze, power};
+use linerate_analyze::power;
 use linerate_model::finding::{Decidable, FOUND_SHARE, Verdict};
 use linerate_truth::noise::Noise;
 use linerate_truth::study::{Chapters, Shape, study, three_minutes};
+
+use crate::prelude::*;
 
 /// Studies that are made of each truth: a share of 0.8 is then known to 0.06.
 const STUDIES: u64 = 40;

@@ -1,16 +1,10 @@
 //! Receive queues: packets, connections and chance, from recordings in which each flow's queue is known.
 
-use linerate_analyze::{analyze, reduce};
-use linerate_model::analysis::{Chapter, TableCell};
-use linerate_model::experiment::{Factor, Level};
-use linerate_model::finding::{Finding, FindingKind};
-use linerate_model::host::{Fact, FactValue};
-use linerate_model::metric::Metric;
-use linerate_model::run::{FlowRecord, Incoming, Recording};
-use linerate_model::sample::{End, QueueKind, Subject};
-use linerate_model::unit::Unit;
+use linerate_analyze::reduce;
+use linerate_model::host::Fact;
+use linerate_model::run::{FlowRecord, Incoming};
 
-use crate::builder::{MadeRun, Truth, stream};
+use crate::prelude::*;
 
 const QUEUES: u32 = 4;
 const REPLICATES: usize = 3;
@@ -21,8 +15,7 @@ const NAPI: u32 = 8000;
 
 /// Chapter 12 with 1, 4 and 16 connections; `queue_of` says where each lies, if `queues` is not 0.
 fn recording(queues: u32, queue_of: impl Fn(&FlowRecord) -> u32) -> Recording {
-    let mut run = MadeRun::new(1, Some(1e9));
-    run.experiment("queues", Some(12), stream());
+    let mut run = begun(GIGABIT, "queues", Some(12), stream());
     for connections in [1, 4, 16] {
         let level = (Factor::Connections, Level::Count(connections));
         run.cell(&[level], &vec![Truth::stream(500e6); REPLICATES]);
@@ -41,14 +34,10 @@ fn recording(queues: u32, queue_of: impl Fn(&FlowRecord) -> u32) -> Recording {
         add("node", number(0));
     }
     let mut packets = std::collections::BTreeMap::new();
-    for flow in recording
-        .flows
-        .iter_mut()
-        .filter(|it| it.end == End::Server)
-    {
-        let of_trial = packets
-            .entry(flow.trial)
-            .or_insert_with(|| vec![0; queues as usize]);
+    let flows = recording.flows.iter_mut();
+    for flow in flows.filter(|it| it.end == End::Server) {
+        let of_trial = packets.entry(flow.trial);
+        let of_trial = of_trial.or_insert_with(|| vec![0; queues as usize]);
         if queues > 0 {
             let queue = queue_of(flow);
             of_trial[queue as usize] += PACKETS;
@@ -67,11 +56,8 @@ fn recording(queues: u32, queue_of: impl Fn(&FlowRecord) -> u32) -> Recording {
             let of_cpu = packets.iter().skip(cpu).step_by(2).sum::<i64>();
             (Subject::Cpu(cpu as u32), Metric::SoftnetProcessed, of_cpu)
         });
-        crate::grow(
-            &mut recording,
-            trial,
-            &queues.chain(cpus).collect::<Vec<_>>(),
-        );
+        let growth: Vec<_> = queues.chain(cpus).collect();
+        crate::grow(&mut recording, trial, &growth);
     }
     recording
 }
@@ -109,15 +95,8 @@ fn connections_that_are_dealt_in_turn_lie_evenly() {
     check(&recording, "cpu_most_packets_per_s", Some(8000.0));
     let (chapter, finding) = chapter_and_finding(&recording);
     assert_eq!(finding, None, "no less even than chance lays them");
-    let ids: Vec<_> = chapter
-        .figures
-        .iter()
-        .map(|figure| figure.id.as_str())
-        .collect();
-    assert_eq!(
-        ids,
-        ["queues-packets", "queues-chance", "queues-cpu-packets"]
-    );
+    let ids = chapter.figures.iter().map(|figure| &*figure.id);
+    assert!(ids.eq(["queues-packets", "queues-chance", "queues-cpu-packets"]));
     // The question first, by the trials with several connections.
     let answer = chapter.answer.expect("an answer");
     let (verdict, rest) = answer.split_once(". ").expect("several sentences");
@@ -134,34 +113,24 @@ fn connections_that_all_lie_on_one_queue_are_worse_than_chance() {
     let (chapter, finding) = chapter_and_finding(&recording);
     let finding = finding.expect("worse than chance");
     assert_eq!(finding.kind, FindingKind::Effect);
-    assert!(
-        finding.claim.contains("in 6 of 6 trials"),
-        "{}",
-        finding.claim
-    );
+    says!(finding.claim; "in 6 of 6 trials");
     assert_eq!(finding.effect.value, 4.0);
     let answer = chapter.answer.as_deref().expect("an answer");
     assert!(answer.starts_with(&finding.claim), "{answer}");
     assert_eq!(answer.matches(&finding.claim).count(), 1, "{answer}");
     // Imbalance and bound of 16 and of 4 connections.
     assert_eq!(finding.evidence.as_slice().len(), 4);
-    let map = chapter
-        .tables
-        .iter()
-        .find(|it| it.title.starts_with("Receive queues"));
+    let mut tables = chapter.tables.iter();
+    let map = tables.find(|it| it.title.starts_with("Receive queues"));
     let map = map.expect("the map of queues");
     let text = |text: &str| TableCell::Text(text.to_owned());
     assert_eq!(map.rows.len(), 4);
     let row = &map.rows[2];
     assert_eq!(row[0], text("rx 2"));
-    assert!(
-        matches!(row[1], TableCell::Number(16.0, Unit::Count)),
-        "{row:?}"
-    );
-    assert_eq!(
-        (&row[3], &row[5], &row[6]),
-        (&text("42"), &text("0"), &text("0"))
-    );
+    let is_so = matches!(row[1], TableCell::Number(16.0, Unit::Count));
+    assert!(is_so, "{row:?}");
+    let of = [3, 5, 6].map(|column| &row[column]);
+    assert_eq!(of, ["42", "0", "0"].map(text).each_ref());
 }
 
 #[test]
@@ -174,13 +143,7 @@ fn where_sockets_do_not_tell_packets_are_judged() {
     check(&recording, "rx_queue_flows_imbalance", None);
     let (_, finding) = chapter_and_finding(&recording);
     let finding = finding.expect("judged");
-    assert!(
-        finding
-            .claim
-            .starts_with("RSS spreads the packets less evenly"),
-        "{}",
-        finding.claim
-    );
+    says!(finding.claim; begins "RSS spreads the packets less evenly");
 }
 
 #[test]
@@ -191,17 +154,11 @@ fn one_queue_has_nothing_to_balance_and_none_says_why() {
     let (chapter, finding) = chapter_and_finding(&one);
     assert_eq!(finding, None);
     let answer = chapter.answer.expect("an answer");
-    assert!(
-        answer.contains("eth0 of server has one receive queue"),
-        "{answer}"
-    );
+    says!(answer; "eth0 of server has one receive queue");
     let none = recording(0, |_| 0);
     check(&none, "rx_queues", None);
     let (chapter, finding) = chapter_and_finding(&none);
     assert_eq!(finding, None);
     let answer = chapter.answer.expect("an answer");
-    assert!(
-        answer.starts_with("There are no counters of packets by receive queue"),
-        "{answer}"
-    );
+    says!(answer; begins "There are no counters of packets by receive queue");
 }

@@ -1,46 +1,34 @@
 //! Backlogs, one CPU of packets, PCIe links: found where they are, and only there.
 
-use linerate_model::TrialId;
-use linerate_model::finding::Finding;
-use linerate_model::host::{Fact, FactValue};
-use linerate_model::metric::Metric;
-use linerate_model::run::Recording;
-use linerate_model::sample::{QueueKind, Subject};
-use linerate_model::unit::Unit;
-use linerate_model::workload::Workload;
-
-use crate::builder::{MadeRun, Truth, stream};
-use crate::{Growth, grow, told};
-use linerate_analyze::analyze;
 use linerate_truth::lint::disagreements;
 
+use crate::prelude::*;
+use crate::{Growth, grow};
+
 /// A measurement of one connection on a link of 100 Gbit/s.
-fn recording(growth: &[Growth]) -> Recording {
+fn measured(growth: &[Growth]) -> MadeRun {
     of_flows(1, growth)
 }
 
 /// The same of several connections.
-fn of_flows(connections: u32, growth: &[Growth]) -> Recording {
-    let mut run = MadeRun::new(1, Some(100e9));
-    let workload = Workload {
-        connections,
-        ..stream()
-    };
-    run.experiment("throughput", None, workload);
+fn of_flows(connections: u32, growth: &[Growth]) -> MadeRun {
+    let mut run = begun(
+        Some(100e9),
+        "throughput",
+        None,
+        like!(stream(); connections),
+    );
     run.cell(&[], &[Truth::stream(40e9)]);
-    let mut recording = run.recording;
-    grow(&mut recording, TrialId(1), growth);
-    recording
+    grow(&mut run.recording, TrialId(1), growth);
+    run
 }
 
-fn found(recording: &Recording, id: &str) -> Option<Finding> {
-    let findings = told(recording);
-    let found = findings
-        .into_iter()
-        .filter(|finding| finding.id.contains(id));
-    let found: Vec<_> = found.collect();
+/// The one finding or caution of this kind.
+fn found(run: &MadeRun, id: &str) -> Option<Finding> {
+    let findings = told(&run.recording).into_iter();
+    let mut found: Vec<_> = findings.filter(|finding| finding.id.contains(id)).collect();
     assert!(found.len() <= 1, "{found:?}");
-    found.into_iter().next()
+    found.pop()
 }
 
 fn cpu(cpu: u32, metric: Metric, amount: i64) -> Growth {
@@ -49,35 +37,24 @@ fn cpu(cpu: u32, metric: Metric, amount: i64) -> Growth {
 
 #[test]
 fn drops_of_all_cpus_are_told_and_none_are_not() {
-    let none = [
-        cpu(0, Metric::SoftnetDropped, 0),
-        cpu(0, Metric::SoftnetSqueezed, 9),
-    ];
+    let dropped = |at, amount| cpu(at, Metric::SoftnetDropped, amount);
+    let none = measured(&[dropped(0, 0), cpu(0, Metric::SoftnetSqueezed, 9)]);
     for id in ["caution/backlog", "caution/squeezed"] {
-        assert_eq!(found(&recording(&none), id), None);
+        assert_eq!(found(&none, id), None);
     }
-    let some = [
-        cpu(0, Metric::SoftnetDropped, 7),
-        cpu(1, Metric::SoftnetDropped, 5),
-    ];
-    let finding = found(&recording(&some), "caution/backlog").expect("packets were dropped");
+    let some = measured(&[dropped(0, 7), dropped(1, 5)]);
+    let finding = found(&some, "caution/backlog").expect("packets were dropped");
     assert_eq!(finding.effect.value, 12.0);
-    assert!(finding.claim.contains("12 packets"), "{}", finding.claim);
-    let one = found(
-        &recording(&[cpu(0, Metric::SoftnetDropped, 1)]),
-        "caution/backlog",
-    );
-    let one = one.expect("a packet was dropped").claim;
-    assert!(one.contains("dropped 1 packet because"), "{one}");
+    says!(finding.claim; "12 packets");
+    let one = found(&measured(&[dropped(0, 1)]), "caution/backlog");
+    says!(one.expect("a packet was dropped").claim; "dropped 1 packet because");
 }
 
 #[test]
 fn squeezes_are_told_where_they_are_many() {
-    let many = [
-        cpu(0, Metric::SoftnetSqueezed, 300),
-        cpu(1, Metric::SoftnetSqueezed, 100),
-    ];
-    let finding = found(&recording(&many), "caution/squeezed").expect("turns ended early");
+    let squeezed = |at, amount| cpu(at, Metric::SoftnetSqueezed, amount);
+    let many = measured(&[squeezed(0, 300), squeezed(1, 100)]);
+    let finding = found(&many, "caution/squeezed").expect("turns ended early");
     assert!((finding.effect.value - 400.0).abs() < 1e-6, "{finding:?}");
 }
 
@@ -97,68 +74,38 @@ fn packets(queues: &[i64]) -> impl Iterator<Item = Growth> {
 #[test]
 fn one_cpu_that_takes_all_packets_is_told_with_its_queues() {
     const ID: &str = "caution/one-cpu-of-packets";
-    assert_eq!(
-        found(&recording(&soft(&[0.8, 0.1, 0.0])), ID),
-        None,
-        "room is left"
-    );
-    assert_eq!(
-        found(&recording(&soft(&[0.95, 0.9, 0.9])), ID),
-        None,
-        "all work"
-    );
+    let of = |run: &MadeRun| found(run, ID).expect("CPU 1 is full");
+    let room_is_left = measured(&soft(&[0.8, 0.1, 0.0]));
+    assert_eq!(found(&room_is_left, ID), None);
+    let all_work = measured(&soft(&[0.95, 0.9, 0.9]));
+    assert_eq!(found(&all_work, ID), None);
     let mut growth = soft(&[0.1, 0.97, 0.0]);
-    let finding = found(&recording(&growth), ID).expect("CPU 1 is full");
-    assert!(
-        finding.claim.starts_with("CPU 1 of server spent 97"),
-        "{}",
-        finding.claim
-    );
-    assert!(
-        !finding.explanation.contains("fullest"),
-        "{}",
-        finding.explanation
-    );
+    let finding = of(&measured(&growth));
+    says!(finding.claim; begins "CPU 1 of server spent 97");
+    says!(finding.explanation; no "fullest");
 
     // One flow lies on one queue whatever the hash, and more queues do not help it.
     growth.extend(packets(&[0, 1_000_000, 0, 0]));
-    let finding = found(&recording(&growth), ID).expect("CPU 1 is full");
-    let explanation = &finding.explanation;
-    assert!(
-        explanation.contains("One flow stays on one queue") && !explanation.contains("fullest"),
-        "{explanation}"
-    );
+    let finding = of(&measured(&growth));
+    says!(finding.explanation; "One flow stays on one queue", no "fullest");
     assert_eq!(finding.evidence.as_slice().len(), 1);
 
     // Of several, the packets are told beside what chance gives for equal ones.
     let mut several = of_flows(16, &growth);
-    let finding = found(&several, ID).expect("CPU 1 is full");
-    let explanation = &finding.explanation;
-    assert!(
-        explanation
-            .contains("took 4.00 times its share; random hashing of 16 equal flows gives up to"),
-        "{explanation}"
-    );
+    let finding = of(&several);
+    says!(finding.explanation; "took 4.00 times its share; random hashing of 16 equal flows gives up to");
     assert_eq!(finding.evidence.as_slice().len(), 2);
     // Those that other hosts have do not come here.
-    several
-        .flows
-        .retain(|flow| flow.host.to_string() != "server" || flow.flow.0 < 4);
-    let finding = found(&several, ID).expect("CPU 1 is full");
-    let explanation = &finding.explanation;
-    assert!(
-        explanation.contains("random hashing of 4 equal flows"),
-        "{explanation}"
-    );
+    let flows = &mut several.recording.flows;
+    flows.retain(|flow| &*flow.host.0 != "server" || flow.flow.0 < 4);
+    says!(of(&several).explanation; "random hashing of 4 equal flows");
 }
 
 /// Chapter 12 on a full link of 1 Gbit/s, four trials; what CPU 0 of the server spent in softirqs in each, and
 /// how often its NAPI ran out of budget.
-fn full_link(shares: [f64; 4], squeezed: [i64; 4]) -> Recording {
-    let mut run = MadeRun::new(1, Some(1e9));
-    run.experiment("queues", Some(12), stream());
+fn full_link(shares: [f64; 4], squeezed: [i64; 4]) -> MadeRun {
+    let mut run = begun(GIGABIT, "queues", Some(12), stream());
     run.cell(&[], &vec![Truth::stream(941e6); 4]);
-    let mut recording = run.recording;
     for trial in 0..4 {
         let soft = (shares[trial] * 1e9) as i64;
         let growth = [
@@ -166,46 +113,32 @@ fn full_link(shares: [f64; 4], squeezed: [i64; 4]) -> Recording {
             cpu(1, Metric::CpuSoftIrq, 0),
             cpu(0, Metric::SoftnetSqueezed, squeezed[trial]),
         ];
-        grow(&mut recording, TrialId(trial as u32 + 1), &growth);
+        grow(&mut run.recording, TrialId(trial as u32 + 1), &growth);
     }
-    recording
+    run
 }
 
 #[test]
 fn of_several_trials_it_is_said_how_many_and_the_share_is_one_that_can_be() {
     let recording = full_link([1.02, 0.3, 0.95, 0.2], [300, 0, 20, 5]);
     let finding = found(&recording, "caution/one-cpu-of-packets").expect("CPU 0 was full twice");
-    assert!(
-        finding.claim.starts_with(
-            "CPU 0 of server spent 90 % and more of its time in interrupts in 2 of 4 trials of"
-        ) && finding.claim.contains("(100 % at the most)"),
-        "{}",
-        finding.claim
-    );
+    says!(finding.claim;
+        begins "CPU 0 of server spent 90 % and more of its time in interrupts in 2 of 4 trials of",
+        "(100 % at the most)");
     assert_eq!(finding.effect.value, 1.0);
     let finding = found(&recording, "caution/squeezed").expect("NAPI ran out of budget twice");
-    assert!(
-        finding.claim.contains("in 2 of 4 trials of")
-            && finding.claim.contains("300 times per second at the most"),
-        "{}",
-        finding.claim
-    );
+    says!(finding.claim; "in 2 of 4 trials of", "300 times per second at the most");
 }
 
 /// A CPU that was full beside a full link is no limiter: the chapter names one, the link.
 #[test]
 fn a_full_cpu_beside_a_full_link_is_not_called_the_limiter() {
-    let analysis = analyze(&full_link([0.99, 0.98, 0.97, 0.3], [0; 4]));
-    let chapter = analysis.chapters.iter().find(|it| it.id == "queues");
-    let chapter = chapter.expect("chapter 12");
+    let analysis = analyze(&full_link([0.99, 0.98, 0.97, 0.3], [0; 4]).recording);
+    let chapter = chapter(&analysis, "queues");
     let answer = chapter.answer.as_deref().expect("an answer");
-    assert!(answer.contains("in 3 of 4 trials"), "{answer}");
-    assert!(!answer.contains("limiter"), "{answer}");
+    says!(answer; "in 3 of 4 trials", no "limiter");
     let consequence = chapter.consequence.as_deref().expect("a limiter");
-    assert!(
-        consequence.starts_with("Limited by the link's rate"),
-        "{consequence}"
-    );
+    says!(consequence; begins "Limited by the link's rate");
     let about_it = |it: &String| it.starts_with(&chapter.title);
     assert!(!disagreements(&analysis).iter().any(about_it));
 }
@@ -213,31 +146,16 @@ fn a_full_cpu_beside_a_full_link_is_not_called_the_limiter() {
 #[test]
 fn a_pcie_link_is_told_where_it_is_narrower_than_the_card() {
     let with = |bps: f64| {
-        let mut recording = recording(&[]);
-        let facts = [
-            (
-                "link.eth0.pcie_bps",
-                FactValue::Number(bps, Unit::BitsPerSecond),
-            ),
-            (
-                "link.eth0.pcie_narrowest",
-                FactValue::Text("0000:01:00.0: x8 at 8 GT/s".to_owned()),
-            ),
-        ];
-        let hosts = &mut recording.document.hosts;
-        let server = hosts.iter_mut().find(|host| &*host.name.0 == "server");
-        let facts = facts.map(|(name, value)| Fact {
-            name: name.to_owned(),
-            value,
-        });
-        server.expect("a server").snapshot.facts.extend(facts);
-        found(&recording, "caution/pcie")
+        let mut run = measured(&[]);
+        let rate = FactValue::Number(bps, Unit::BitsPerSecond);
+        run.tell("server", "link.eth0.pcie_bps", rate);
+        let narrowest = text("0000:01:00.0: x8 at 8 GT/s");
+        run.tell("server", "link.eth0.pcie_narrowest", narrowest);
+        found(&run, "caution/pcie")
     };
     let finding = with(63e9).expect("63 Gbit/s under 100");
-    assert!(
-        finding.explanation.contains("0000:01:00.0: x8"),
-        "{finding:?}"
-    );
+    let is_so = finding.explanation.contains("0000:01:00.0: x8");
+    assert!(is_so, "{finding:?}");
     assert!((finding.effect.value - 0.9 * 63e9).abs() < 1.0);
     assert_eq!(with(126e9), None);
 }

@@ -1,23 +1,17 @@
 //! Damaged and partial recordings: no panic, the same answer each time, nothing without evidence.
 
-use linerate_analyze::analyze;
-use linerate_model::analysis::{Analysis, TableCell};
-use linerate_model::run::Recording;
-use linerate_model::sample::TrialSample;
 use linerate_model::samples::Samples;
 use proptest::prelude::*;
 
-use crate::builder::study;
+use crate::prelude::*;
 
 /// A stream of pseudo-random numbers (Knuth's MMIX generator), so that a case is its seed.
 struct Dice(u64);
 
 impl Dice {
     fn keeps(&mut self, share: f64) -> bool {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        let next = self.0.wrapping_mul(6_364_136_223_846_793_005);
+        self.0 = next.wrapping_add(1_442_695_040_888_963_407);
         ((self.0 >> 11) as f64 / (1u64 << 53) as f64) < share
     }
 }
@@ -39,12 +33,9 @@ fn damaged(whole: &Recording, seed: u64, share: f64) -> Recording {
         }
     }
     recording.document.hosts.retain(|_| dice.keeps(share));
-    recording.document.plan.trials.retain(|_| dice.keeps(share));
-    recording
-        .document
-        .plan
-        .experiments
-        .retain(|_| dice.keeps(share));
+    let plan = &mut recording.document.plan;
+    plan.trials.retain(|_| dice.keeps(share));
+    plan.experiments.retain(|_| dice.keeps(share));
     let damage = |mut sample: TrialSample| {
         if !dice.keeps(share) {
             sample.value = if dice.keeps(0.5) { i64::MIN } else { i64::MAX };
@@ -61,25 +52,13 @@ fn damaged(whole: &Recording, seed: u64, share: f64) -> Recording {
 fn hold(analysis: &Analysis) {
     for finding in &analysis.findings {
         assert!(!finding.evidence.as_slice().is_empty(), "{}", finding.id);
-        assert!(
-            finding.effect.value.is_finite(),
-            "{}: {:?}",
-            finding.id,
-            finding.effect
-        );
+        let is_so = finding.effect.value.is_finite();
+        assert!(is_so, "{}: {:?}", finding.id, finding.effect);
         for evidence in finding.evidence.as_slice() {
-            assert!(
-                !evidence.trials.is_empty(),
-                "{}: {}",
-                finding.id,
-                evidence.what
-            );
-            assert!(
-                evidence.estimate.value.is_finite(),
-                "{}: {}",
-                finding.id,
-                evidence.what
-            );
+            let is_so = !evidence.trials.is_empty();
+            assert!(is_so, "{}: {}", finding.id, evidence.what);
+            let is_so = evidence.estimate.value.is_finite();
+            assert!(is_so, "{}: {}", finding.id, evidence.what);
         }
     }
     let tables = analysis.chapters.iter().flat_map(|chapter| &chapter.tables);
@@ -93,21 +72,15 @@ fn hold(analysis: &Analysis) {
             }
         }
     }
-    for figure in analysis
-        .chapters
-        .iter()
-        .flat_map(|chapter| &chapter.figures)
-    {
+    let chapters = analysis.chapters.iter();
+    for figure in chapters.flat_map(|chapter| &chapter.figures) {
         assert!(!figure.curves.is_empty(), "{}", figure.id);
         for point in figure.curves.iter().flat_map(|curve| &curve.points) {
             assert!(point.y.is_finite(), "{}", figure.id);
         }
     }
-    let ids: Vec<&String> = analysis
-        .findings
-        .iter()
-        .map(|finding| &finding.id)
-        .collect();
+    let findings = analysis.findings.iter();
+    let ids: Vec<&String> = findings.map(|finding| &finding.id).collect();
     let mut distinct = ids.clone();
     distinct.sort();
     distinct.dedup();
@@ -116,11 +89,8 @@ fn hold(analysis: &Analysis) {
         ids.len(),
         "identifiers are distinct: {ids:?}"
     );
-    for id in analysis
-        .chapters
-        .iter()
-        .flat_map(|chapter| &chapter.findings)
-    {
+    let chapters = analysis.chapters.iter();
+    for id in chapters.flat_map(|chapter| &chapter.findings) {
         assert!(ids.contains(&id), "{id} leads nowhere");
     }
 }

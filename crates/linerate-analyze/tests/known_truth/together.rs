@@ -1,29 +1,17 @@
 //! What a trial of several groups cost: the same as were all of it one group's.
 
-use linerate_analyze::reduce::{Together, name, outcomes, together};
-use linerate_model::analysis::TableCell;
-use linerate_model::metric::Metric;
-use linerate_model::run::Recording;
-use linerate_model::sample::Subject;
+use linerate_analyze::reduce::{Together, together};
 use linerate_model::workload::Group;
 
-use crate::builder::{MadeRun, Truth, stream};
+use crate::prelude::*;
 
 const CONNECTIONS: u32 = 3;
 
 /// A stream of three connections.
 fn made() -> MadeRun {
-    let mut run = MadeRun::new(1, Some(10e9));
-    let mut workload = stream();
-    workload.connections = CONNECTIONS;
-    run.experiment("one", None, workload);
-    let truth = Truth {
-        cpus: 0.8,
-        others_cpus: 0.1,
-        ..Truth::stream(600e6)
-    };
-    run.cell(&[], &[truth.clone(), truth]);
-    run
+    let truth = like!(Truth::stream(600e6); cpus: 0.8, others_cpus: 0.1);
+    let workload = like!(stream(); connections: CONNECTIONS);
+    trials(Some(10e9), workload, &[truth.clone(), truth])
 }
 
 /// The same, of which one connection is the first group's and two are another's.
@@ -38,10 +26,8 @@ fn of_two_groups() -> Recording {
         let mut other = workload.clone();
         workload.connections = 1;
         other.connections = CONNECTIONS - 1;
-        beside.push(Group {
-            name: "other".to_owned(),
-            workload: other,
-        });
+        let (name, workload) = ("other".to_owned(), other);
+        beside.push(Group { name, workload });
     }
     recording
 }
@@ -79,13 +65,10 @@ fn groups_together_carry_and_cost_what_one_of_all_their_flows_does() {
 #[test]
 fn a_group_that_was_not_read_leaves_no_sum() {
     let mut recording = of_two_groups();
+    use Metric::{AppBytesReceived, TcpBytesAcked, TcpBytesReceived};
+    let is_payload = [TcpBytesReceived, TcpBytesAcked, AppBytesReceived];
     let samples = recording.samples.iter().filter(|sample| {
         let is_last = matches!(sample.subject, Subject::Flow(flow, _) if flow.0 == 2);
-        let is_payload = [
-            Metric::TcpBytesReceived,
-            Metric::TcpBytesAcked,
-            Metric::AppBytesReceived,
-        ];
         !(is_last && is_payload.contains(&sample.metric))
     });
     recording.samples = samples.collect();
@@ -102,10 +85,8 @@ fn a_report_has_the_cost_of_all_groups_once() {
     let tables = |recording: &Recording| {
         let chapters = linerate_analyze::analyze(recording).chapters;
         let tables = chapters.into_iter().flat_map(|chapter| chapter.tables);
-        let tables: Vec<_> = tables
-            .filter(|table| table.title.starts_with("All groups together"))
-            .collect();
-        tables
+        let of_all = tables.filter(|table| table.title.starts_with("All groups together"));
+        of_all.collect::<Vec<_>>()
     };
     assert!(tables(&made().recording).is_empty());
     let told = tables(&of_two_groups());

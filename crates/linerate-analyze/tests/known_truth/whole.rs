@@ -1,38 +1,20 @@
 //! A whole study: chapters, headlines, partial runs.
 
-use linerate_analyze::groups::Reduced;
-use linerate_analyze::{analyze, analyze_reduced};
-use linerate_model::analysis::{Analysis, Chapter, Origin, Point, Position, TableCell};
-use linerate_model::experiment::{Cell, Factor, Level};
-use linerate_model::finding::{FindingKind, Verdict};
-use linerate_model::flag::TrialFlag;
-use linerate_model::limiter::Limiter;
-use linerate_model::metric::Metric;
+use linerate_analyze::analyze_reduced;
+use linerate_model::analysis::{Origin, Point, Position};
+use linerate_model::experiment::Cell;
+use linerate_model::finding::Verdict;
 use linerate_model::profile::Work;
-use linerate_model::reason::{HostFailure, Reason};
-use linerate_model::run::{Recording, Validity};
-use linerate_model::sample::{Subject, TrialSample};
-use linerate_model::{Nanos, TrialId};
+use linerate_model::reason::HostFailure;
 use linerate_truth::lint::disagreements;
 
-use crate::builder::{MadeRun, Truth, WINDOW_NS, size, stream, study};
-
-fn chapter<'a>(analysis: &'a Analysis, id: &str) -> &'a Chapter {
-    analysis
-        .chapters
-        .iter()
-        .find(|chapter| chapter.id == id)
-        .expect("the chapter exists")
-}
+use crate::prelude::*;
 
 #[test]
 fn study_has_its_chapters_in_order() {
     let analysis = analyze(&study().recording);
-    let chapters: Vec<_> = analysis
-        .chapters
-        .iter()
-        .map(|chapter| (chapter.number, chapter.id.as_str()))
-        .collect();
+    let chapters = analysis.chapters.iter();
+    let chapters: Vec<_> = chapters.map(|it| (it.number, it.id.as_str())).collect();
     let expected = [
         (Some(0), "inventory"),
         (Some(1), "latency"),
@@ -44,11 +26,7 @@ fn study_has_its_chapters_in_order() {
         (Some(16), "capacity"),
     ];
     assert_eq!(chapters, expected);
-    assert!(
-        analysis.title.starts_with("Study of server"),
-        "{}",
-        analysis.title
-    );
+    says!(analysis.title; begins "Study of server");
     assert_eq!(analysis.partial, None);
     for chapter in &analysis.chapters {
         assert!(chapter.answer.is_some(), "{}", chapter.id);
@@ -58,28 +36,16 @@ fn study_has_its_chapters_in_order() {
 #[test]
 fn study_finds_what_it_was_made_of() {
     let analysis = analyze(&study().recording);
-    let kinds: Vec<_> = analysis
-        .findings
-        .iter()
-        .map(|finding| finding.kind)
-        .collect();
-    for expected in [
-        FindingKind::Limiter(Limiter::NagleDelayedAck),
-        FindingKind::Effect,
-    ] {
-        assert!(
-            kinds.contains(&expected),
-            "{expected:?} is missing from {kinds:?}"
-        );
-    }
+    let has = |kind| analysis.findings.iter().any(|finding| finding.kind == kind);
+    let limits = |limiter| has(FindingKind::Limiter(limiter));
+    assert!(limits(Limiter::NagleDelayedAck) && has(FindingKind::Effect));
     assert_eq!(disagreements(&analysis), [""; 0]);
     // Every exchange takes a round trip, and something else has to be told.
-    assert!(!kinds.contains(&FindingKind::Limiter(Limiter::RoundTrip)));
+    assert!(!limits(Limiter::RoundTrip));
     // The small buffer that limits is the experiment's doing; the chapter says where it ends.
-    assert!(!kinds.contains(&FindingKind::Limiter(Limiter::ReceiverWindow)));
+    assert!(!limits(Limiter::ReceiverWindow));
     let answer = chapter(&analysis, "socket-buffer").answer.as_deref();
-    let answer = answer.expect("the chapter answers");
-    assert!(answer.contains("Buffers from 64 KiB on"), "{answer}");
+    says!(answer.unwrap_or_default(); "Buffers from 64 KiB on");
     // Nothing has to be changed about hosts as they are.
     assert_eq!(analysis.recommendations, []);
 }
@@ -128,12 +94,8 @@ fn sentences_that_disagree_are_found() {
 #[test]
 fn window_is_rate_times_round_trip() {
     let analysis = analyze(&study().recording);
-    let chapter = chapter(&analysis, "window");
-    assert!(
-        chapter.answer.as_ref().unwrap().contains("69\u{202f}645 B"),
-        "{:?}",
-        chapter.answer
-    );
+    let answer = chapter(&analysis, "window").answer.as_deref();
+    says!(answer.unwrap_or_default(); "69\u{202f}645 B");
 }
 
 #[test]
@@ -185,29 +147,27 @@ fn points_say_what_limits_their_cell_in_the_first_figure() {
 
 #[test]
 fn a_window_limit_is_predicted_where_it_matters() {
-    let mut run = MadeRun::new(1, Some(1e9));
-    run.experiment("socket-buffer", Some(3), stream());
+    let mut run = begun(GIGABIT, "socket-buffer", Some(3), stream());
     for (bytes, bps) in [(16_384, 12.9e6), (1_048_576, 800e6)] {
-        let truth = Truth {
-            rtt_ns: 10_000_000,
-            window_bytes: bytes as i64,
-            ..Truth::stream(bps)
-        };
+        let truth = like!(Truth::stream(bps); rtt_ns: 10 * MS, window_bytes: bytes as i64);
         run.cell(&[(Factor::SocketBuffer, size(bytes))], &[truth]);
     }
     let analysis = analyze(&run.recording);
-    let figure = &chapter(&analysis, "socket-buffer").figures[0];
-    let predicted = figure
-        .curves
-        .iter()
-        .find(|curve| curve.name.starts_with("window /"))
-        .unwrap();
+    let mut curves = chapter(&analysis, "socket-buffer").figures[0].curves.iter();
+    let predicted = curves.find(|curve| curve.name.starts_with("window /"));
+    let points = &predicted.expect("a prediction").points;
     // 16 384 B × 8 / 10 ms.
-    assert!(
-        (predicted.points[0].y - 13.107e6).abs() < 1e4,
-        "{:?}",
-        predicted.points
-    );
+    assert!((points[0].y - 13.107e6).abs() < 1e4, "{points:?}");
+}
+
+/// What the heads of a table's rows are.
+fn texts<'a>(rows: &'a [Vec<TableCell>], column: usize) -> Vec<&'a str> {
+    let cells = rows.iter().map(|row| &row[column]);
+    let text = |cell: &'a TableCell| match cell {
+        TableCell::Text(text) => Some(text.as_str()),
+        _ => None,
+    };
+    cells.filter_map(text).collect()
 }
 
 #[test]
@@ -215,23 +175,14 @@ fn summary_is_short_and_whole() {
     let analysis = analyze(&study().recording);
     let rows = &analysis.summary.rows;
     assert!((8..=13).contains(&rows.len()), "{} rows", rows.len());
-    let heads: Vec<&str> = rows
-        .iter()
-        .filter_map(|row| match &row[0] {
-            TableCell::Text(text) => Some(text.as_str()),
-            _ => None,
-        })
-        .collect();
-    for expected in [
+    let heads = texts(rows, 0);
+    let is_there = |head: &&str| heads.contains(head);
+    let expected = [
         "Round trip of 4 B",
         "Window needed",
         "Throughput, 1 connection",
-    ] {
-        assert!(
-            heads.contains(&expected),
-            "{expected} is missing from {heads:?}"
-        );
-    }
+    ];
+    assert!(expected.iter().all(is_there), "{heads:?}");
 }
 
 #[test]
@@ -243,48 +194,42 @@ fn a_run_that_was_cut_short_says_so() {
     let samples = recording.samples.iter();
     recording.samples = samples.filter(|sample| sample.trial != last).collect();
     let partial = analyze(&recording).partial.unwrap();
-    assert!(
-        partial.contains("interrupted") && partial.contains("1 of "),
-        "{partial}"
-    );
+    says!(partial; "interrupted", "1 of ");
+}
+
+/// One trial of a run.
+fn one_run() -> MadeRun {
+    let mut run = begun(GIGABIT, "run", None, stream());
+    run.cell(&[], &[Truth::stream(500e6)]);
+    run
 }
 
 #[test]
 fn an_agent_that_is_silent_is_not_called_one_that_stopped() {
     let next = |failure: HostFailure| {
-        let mut run = MadeRun::new(1, Some(1e9));
-        run.experiment("run", None, stream());
-        run.cell(&[], &[Truth::stream(500e6)]);
+        let mut run = one_run();
         run.recording.document.cut_short = Some("a host is lost".to_owned());
-        let why = Reason::Host {
-            host: "server".into(),
-            failure,
-            words: "it did not answer".to_owned(),
-        };
+        let (host, words) = ("server".into(), "it did not answer".to_owned());
         run.recording.trials[0].flags.push(TrialFlag::Partial {
-            why: Box::new(why),
+            why: Box::new(Reason::Host {
+                host,
+                failure,
+                words,
+            }),
             kept: Nanos::from_ms(500),
             of: Nanos::from_ms(1000),
         });
-        crate::as_single(&run.recording).next.expect("a next step")
+        next_of(&run)
     };
-    assert!(next(HostFailure::Lost).contains("linerate serve"));
-    let silent = next(HostFailure::Silent);
-    assert!(
-        silent.contains("ping") && !silent.contains("linerate serve"),
-        "{silent}"
-    );
+    says!(next(HostFailure::Lost); "linerate serve");
+    says!(next(HostFailure::Silent); "ping", no "linerate serve");
 }
 
 #[test]
 fn a_single_run_has_its_course_over_time() {
-    let mut run = MadeRun::new(1, Some(1e9));
-    run.experiment("run", None, stream());
-    run.cell(&[], &[Truth::stream(500e6)]);
-    let analysis = analyze(&run.recording);
+    let analysis = analyze(&one_run().recording);
     assert_eq!(analysis.chapters.len(), 1);
-    let figure = &analysis.chapters[0].figures[0];
-    let points = &figure.curves[0].points;
+    let points = &analysis.chapters[0].figures[0].curves[0].points;
     assert_eq!(points.len(), 10);
     for point in points {
         assert!((point.y - 500e6).abs() < 1e3, "{point:?}");
@@ -292,39 +237,15 @@ fn a_single_run_has_its_course_over_time() {
     assert_eq!(analysis.chapters[0].trials.len(), 1);
 }
 
-/// A rate that falls to a tenth of itself in one tenth of a second, in which many segments are retransmitted.
-fn with_a_dip(mut recording: Recording, again: i64) -> Recording {
-    let samples = recording.samples.iter();
-    recording.samples = samples
-        .map(|sample| {
-            let late = sample.at_ns >= 600_000_000;
-            let shift = match sample.metric {
-                Metric::TcpBytesReceived | Metric::AppBytesReceived if late => -5_625_000,
-                Metric::TcpRetrans if late => again,
-                _ => 0,
-            };
-            TrialSample {
-                value: sample.value + shift,
-                ..sample
-            }
-        })
-        .collect();
-    recording
-}
-
 #[test]
 fn a_single_run_has_strips_on_the_axis_of_its_course() {
-    let mut run = MadeRun::new(1, Some(1e9));
-    run.experiment("run", None, stream());
-    run.cell(&[], &[Truth::stream(500e6)]);
-    let chapter = |recording: &Recording| analyze(recording).chapters.remove(0);
-    let own = chapter(&run.recording);
-    let ids: Vec<&str> = own.figures.iter().map(|it| it.id.as_str()).collect();
+    let mut run = one_run();
+    let figures = |run: &MadeRun| analyze(&run.recording).chapters.remove(0).figures;
+    let own = figures(&run);
+    let ids: Vec<&str> = own.iter().map(|it| it.id.as_str()).collect();
     for id in ["", "-round-trip", "-window", "-retransmits", "-cpus"] {
-        assert!(
-            ids.contains(&format!("run{id}-over-time").as_str()),
-            "{ids:?}"
-        );
+        let id = format!("run{id}-over-time");
+        assert!(ids.contains(&&*id), "{ids:?}");
     }
     assert_eq!(ids[0], "run-over-time", "the rate is on top");
     // All at tenths of the window's second, so that they lie on one axis.
@@ -332,34 +253,32 @@ fn a_single_run_has_strips_on_the_axis_of_its_course() {
         Position::Number(at_ns) => (0.0..=1e9).contains(&at_ns) && at_ns % 1e8 == 0.0,
         Position::Name(_) => false,
     };
-    for figure in &own.figures {
-        assert!(
-            figure.x.shared && figure.x == own.figures[0].x,
-            "{}",
-            figure.id
-        );
+    for figure in &own {
+        assert!(figure.x.shared && figure.x == own[0].x, "{}", figure.id);
         let mut points = figure.curves.iter().flat_map(|curve| &curve.points);
         assert!(points.all(tenth), "{figure:?}");
     }
-    assert_eq!(own.figures[0].curves.len(), 1, "nothing is marked");
+    assert_eq!(own[0].curves.len(), 1, "nothing is marked");
     // Of several trials each would need its own.
     run.cell(&[], &[Truth::stream(500e6)]);
-    assert!(
-        chapter(&run.recording)
-            .figures
-            .iter()
-            .all(|it| !it.x.shared)
-    );
+    assert!(figures(&run).iter().all(|it| !it.x.shared));
 }
 
 #[test]
 fn a_dip_is_marked_with_what_stands_out_beside_it() {
-    let mut run = MadeRun::new(1, Some(1e9));
-    run.experiment("run", None, stream());
-    run.cell(&[], &[Truth::stream(500e6)]);
+    // The rate falls to a tenth of itself in one tenth of a second, in which so many segments are retransmitted.
     let mark = |again: i64| {
-        let recording = with_a_dip(run.recording.clone(), again);
-        let analysis = analyze(&recording);
+        let mut run = one_run();
+        run.change(|sample| {
+            if sample.at_ns >= 600_000_000 {
+                sample.value += match sample.metric {
+                    Metric::TcpBytesReceived | Metric::AppBytesReceived => -5_625_000,
+                    Metric::TcpRetrans => again,
+                    _ => 0,
+                };
+            }
+        });
+        let analysis = analyze(&run.recording);
         let course = &analysis.chapters[0].figures[0];
         let [_, mark] = course.curves.as_slice() else {
             panic!("no mark: {course:?}");
@@ -371,32 +290,25 @@ fn a_dip_is_marked_with_what_stands_out_beside_it() {
         assert!((point.y - 50e6).abs() < 1e5, "{point:?}");
         point.note.clone()
     };
-    assert!(mark(1000).contains("10\u{202f}000/s"), "{}", mark(1000));
-    assert!(!mark(0).contains("/s"), "{}", mark(0));
+    says!(mark(1000); "10\u{202f}000/s");
+    says!(mark(0); no "/s");
 }
 
 #[test]
 fn a_lone_experiment_has_one_figure_and_all_cells() {
-    let mut run = MadeRun::new(1, Some(1e9));
-    run.experiment("mine", None, stream());
+    let mut run = begun(GIGABIT, "mine", None, stream());
     for mss in [536, 1000, 1448] {
         for congestion in ["cubic", "bbr"] {
-            let levels = [
-                (Factor::MssBytes, size(mss)),
-                (Factor::Congestion, Level::Word(congestion.to_owned())),
-            ];
+            let control = (Factor::Congestion, Level::Word(congestion.to_owned()));
+            let levels = [(Factor::MssBytes, size(mss)), control];
             run.cell(&levels, &[Truth::usual(), Truth::usual()]);
         }
     }
     let analysis = analyze(&run.recording);
     let chapter = &analysis.chapters[0];
     assert_eq!(chapter.figures.len(), 1);
-    let names: Vec<&str> = chapter.figures[0]
-        .curves
-        .iter()
-        .map(|curve| curve.name.as_str())
-        .collect();
-    assert_eq!(names, ["bbr", "cubic"]);
+    let curves = chapter.figures[0].curves.iter();
+    assert!(curves.map(|curve| &*curve.name).eq(["bbr", "cubic"]));
     // What it compares comes before all that was read.
     let rows: Vec<usize> = chapter.tables.iter().map(|it| it.rows.len()).collect();
     assert_eq!(rows[..2], [1, 6]);
@@ -404,8 +316,7 @@ fn a_lone_experiment_has_one_figure_and_all_cells() {
 
 #[test]
 fn values_that_are_all_the_same_have_no_interval() {
-    let mut run = MadeRun::new(1, Some(1e9));
-    run.experiment("mine", None, stream());
+    let mut run = begun(GIGABIT, "mine", None, stream());
     for (mss, rates) in [(536, [490e6, 500e6, 510e6]), (1448, [300e6; 3])] {
         run.cell(&[(Factor::MssBytes, size(mss))], &rates.map(Truth::stream));
     }
@@ -417,13 +328,9 @@ fn values_that_are_all_the_same_have_no_interval() {
 
 #[test]
 fn invalid_trials_are_shown_and_not_averaged() {
-    let mut run = MadeRun::new(1, Some(1e9));
-    run.experiment("one", None, stream());
-    let bad = Truth {
-        invalid: Some("client1 vanished".to_owned()),
-        ..Truth::stream(1e6)
-    };
-    run.cell(&[], &[Truth::stream(500e6), Truth::stream(500e6), bad]);
+    let bad = like!(Truth::stream(1e6); invalid: Some("client1 vanished".to_owned()));
+    let good = Truth::stream(500e6);
+    let run = trials(GIGABIT, stream(), &[good.clone(), good, bad]);
     let analysis = analyze(&run.recording);
     let lines = &analysis.chapters[0].trials;
     assert_eq!(lines[2].invalid.as_deref(), Some("client1 vanished"));
@@ -431,76 +338,55 @@ fn invalid_trials_are_shown_and_not_averaged() {
     let TableCell::Estimate(estimate) = &analysis.summary.rows[0][1] else {
         panic!("the summary has the throughput");
     };
-    assert!(
-        (estimate.value - 500e6).abs() < 1e3 && estimate.n == 2,
-        "{estimate:?}"
-    );
+    let is_right = (estimate.value - 500e6).abs() < 1e3 && estimate.n == 2;
+    assert!(is_right, "{estimate:?}");
 }
 
 /// Two rates say what a size costs only where the same thing limits them.
 #[test]
 fn packet_rates_are_compared_where_the_same_limits_them() {
-    let answer = |small: Truth| {
-        let mut run = MadeRun::new(1, Some(1e9));
-        run.experiment("packet-rate", Some(10), stream());
-        for (bytes, truth) in [(1, small), (1448, Truth::stream(941e6))] {
-            let levels = [(Factor::MessageBytes, size(bytes))];
-            run.cell(&levels, &[truth.clone(), truth.clone(), truth]);
-        }
-        let analysis = analyze(&run.recording);
-        let chapter = chapter(&analysis, "packet-rate");
-        chapter.answer.clone().expect("an answer")
+    let answer = |payload_bytes: f64, share: f64| {
+        let small = like!(Truth::usual(); throughput_bps: share * 1e9 * payload_bytes / (payload_bytes + 90.0),
+            payload_bytes);
+        let mut run = begun(GIGABIT, "packet-rate", Some(10), stream());
+        run.alike(&[(Factor::MessageBytes, size(1))], &small);
+        run.alike(&[(Factor::MessageBytes, size(1448))], &Truth::stream(941e6));
+        chapter_answer(&run.recording, "packet-rate").expect("an answer")
     };
-    let of_payload = |payload_bytes: f64, share: f64| Truth {
-        throughput_bps: share * 1e9 * payload_bytes / (payload_bytes + 90.0),
-        payload_bytes,
-        ..Truth::usual()
-    };
-    let unlike = answer(of_payload(1.2, 0.5));
-    assert!(
-        unlike.contains("of 1.2 B payload")
-            && unlike.contains("of 1448 B, limited by the link's rate")
-            && !unlike.contains("of the rate"),
-        "{unlike}"
-    );
-    let same = answer(of_payload(100.0, 1.0));
-    assert!(
-        same.contains("of the rate") && !same.contains("limited"),
-        "{same}"
-    );
+    says!(answer(1.2, 0.5); "of 1.2 B payload", "of 1448 B, limited by the link's rate", no "of the rate");
+    says!(answer(100.0, 1.0); "of the rate", no "limited");
 }
 
 #[test]
 fn packet_rate_and_shares_stand_beside_the_published_ones() {
-    let mut run = MadeRun::new(1, Some(1e9));
-    run.experiment("packet-rate", Some(10), stream());
+    let mut run = begun(GIGABIT, "packet-rate", Some(10), stream());
     for (bytes, user, copy) in [(100, 90, 10), (1448, 60, 140)] {
-        let truth = Truth {
-            throughput_bps: 8.0 * 50_000.0 * bytes as f64,
-            payload_bytes: bytes as f64,
-            ..Truth::usual()
-        };
+        let truth = like!(Truth::usual(); throughput_bps: 8.0 * 50_000.0 * bytes as f64,
+            payload_bytes: bytes as f64);
         let levels = [(Factor::MessageBytes, size(bytes))];
         run.cell(&levels, &[truth.clone(), truth]);
         // What the client's CPUs did, of 1000 looks in the window of each trial.
+        let works = [
+            (Work::User, user),
+            (Work::Copy, copy),
+            (Work::Transport, 1000 - user - copy),
+            (Work::Idle, 5000),
+        ];
         let trials: Vec<_> = run.recording.trials.iter().rev().take(2).cloned().collect();
         for trial in trials {
-            let works = [
-                (Work::User, user),
-                (Work::Copy, copy),
-                (Work::Transport, 1000 - user - copy),
-                (Work::Idle, 5000),
-            ];
             for (work, looks) in works {
                 for (at_ns, value) in [(0, 3), (WINDOW_NS as i64, 3 + looks)] {
-                    run.recording.samples.push(TrialSample {
-                        trial: trial.trial,
-                        host: "client1".into(),
-                        subject: Subject::Host,
-                        metric: work.metric(),
+                    let (host, subject, metric) = ("client1".into(), Subject::Host, work.metric());
+                    let trial = trial.trial;
+                    let sample = TrialSample {
+                        trial,
+                        host,
+                        subject,
+                        metric,
                         at_ns,
                         value,
-                    });
+                    };
+                    run.recording.samples.push(sample);
                 }
             }
         }
@@ -524,8 +410,7 @@ fn packet_rate_and_shares_stand_beside_the_published_ones() {
         assert_eq!(percent(row, "User mode, published"), published.0);
         assert_eq!(percent(row, "Copying, published"), published.1);
     }
-    let answer = chapter.answer.as_deref().expect("an answer");
-    assert!(answer.contains("copying takes 14 % at"), "{answer}");
+    says!(chapter.answer.as_deref().unwrap_or_default(); "copying takes 14 % at");
 }
 
 /// Returns the answer of the chapter called `id`.
@@ -541,97 +426,63 @@ fn without(mut recording: Recording, is_left: impl Fn(&Cell) -> bool) -> Recordi
     let left = trials.iter().filter(|trial| is_left(&trial.cell));
     let left: Vec<TrialId> = left.map(|trial| trial.id).collect();
     assert!(!left.is_empty());
-    recording
-        .trials
-        .retain(|record| !left.contains(&record.trial));
+    recording.trials.retain(|one| !left.contains(&one.trial));
     recording.flows.retain(|flow| !left.contains(&flow.trial));
     let samples = recording.samples.iter();
-    recording.samples = samples
-        .filter(|sample| !left.contains(&sample.trial))
-        .collect();
+    let samples = samples.filter(|sample| !left.contains(&sample.trial));
+    recording.samples = samples.collect();
     recording
 }
 
 #[test]
 fn a_link_with_losses_is_no_link_without() {
-    let mut run = MadeRun::new(1, Some(1e9));
-    run.experiment("acknowledgements", Some(6), stream());
+    let mut run = begun(GIGABIT, "acknowledgements", Some(6), stream());
     for (ppm, segments_per_ack) in [(0, 2.1), (1000, 2.0), (10_000, 1.6)] {
-        let truth = Truth {
-            segments_per_ack,
-            lost_share: f64::from(ppm) / 1e6,
-            ..Truth::stream(500e6)
-        };
+        let truth = like!(Truth::stream(500e6); segments_per_ack, lost_share: f64::from(ppm) / 1e6);
         let levels = [(Factor::LinkLoss, Level::Ppm(ppm))];
-        run.cell(&levels, &[truth.clone(), truth.clone(), truth]);
+        run.alike(&levels, &truth);
     }
-    let says = |recording: &Recording| chapter_answer(recording, "acknowledgements");
-    let whole = says(&run.recording).expect("an answer");
-    assert!(whole.contains("on the link without loss"), "{whole}");
+    let answer = |recording: &Recording| chapter_answer(recording, "acknowledgements");
+    says!(answer(&run.recording).expect("an answer"); "on the link without loss");
     let is_clean = |cell: &Cell| cell.get(&Factor::LinkLoss) == Some(&Level::Ppm(0));
-    let lossy = says(&without(run.recording, is_clean)).unwrap_or_default();
-    assert!(!lossy.contains("without loss"), "{lossy}");
+    let lossy = answer(&without(run.recording, is_clean));
+    says!(lossy.unwrap_or_default(); no "without loss");
 }
 
 #[test]
 fn one_sentence_is_of_one_message_size() {
     let says = |recording: &Recording| chapter_answer(recording, "small-messages");
     let whole = says(&study().recording).expect("an answer");
-    let smallest = study()
-        .recording
-        .document
-        .plan
-        .trials
-        .iter()
-        .filter_map(|trial| {
-            (trial.experiment == "small-messages")
-                .then(|| trial.cell.get(&Factor::MessageBytes).cloned())?
-        })
-        .min()
-        .expect("sizes");
-    assert!(
-        whole.starts_with(&format!("Messages of {smallest} reach")),
-        "{whole} {smallest}"
-    );
+    let plan = study().recording.document.plan;
+    let trials = plan.trials.iter();
+    let trials = trials.filter(|trial| trial.experiment == "small-messages");
+    let sizes = trials.filter_map(|trial| trial.cell.get(&Factor::MessageBytes));
+    let smallest = sizes.min().expect("sizes");
+    let begin = format!("Messages of {smallest} ");
+    let is_so = whole.starts_with(&format!("{begin}reach"));
+    assert!(is_so, "{whole} {smallest}");
     let is_left = |cell: &Cell| {
-        cell.get(&Factor::MessageBytes) == Some(&smallest)
+        cell.get(&Factor::MessageBytes) == Some(smallest)
             && cell.get(&Factor::Nagle) == Some(&Level::Switch(false))
     };
     let part = says(&without(study().recording, is_left)).expect("an answer");
-    assert!(
-        !part.contains(&format!("Messages of {smallest} ")),
-        "{part}"
-    );
+    assert!(!part.contains(&begin), "{part}");
 }
 
 #[test]
 fn an_invalid_trial_does_not_take_the_others_limiter() {
     let made = |invalid: usize| {
-        let mut run = MadeRun::new(1, Some(1e9));
-        run.experiment("one", None, stream());
+        let mut run = begun(GIGABIT, "one", None, stream());
         let truths = [0, 1, 2].map(|_| Truth::stream(941e6));
         run.cell(&[(Factor::Nagle, Level::Switch(true))], &truths);
         run.cell(&[(Factor::Nagle, Level::Switch(false))], &truths);
         for record in run.recording.trials.iter_mut().take(invalid) {
             record.validity = Validity::Invalid("it was lost".to_owned().into());
         }
-        let rows = analyze(&run.recording).summary.rows;
-        let notes = rows.into_iter().filter_map(|row| match &row[2] {
-            TableCell::Text(note) => Some(note.clone()),
-            _ => None,
-        });
-        notes.collect::<Vec<_>>().join(" | ")
+        texts(&analyze(&run.recording).summary.rows, 2).join(" | ")
     };
-    let some = made(1);
-    assert!(
-        some.contains("; 1 of 3 trials invalid: it was lost"),
-        "{some}"
-    );
-    let all = made(3);
-    assert!(
-        all.contains("it was lost") && !all.contains("trials invalid"),
-        "{all}"
-    );
+    says!(made(1); "; 1 of 3 trials invalid: it was lost");
+    says!(made(3); "it was lost", no "trials invalid");
 }
 
 #[test]
@@ -644,5 +495,5 @@ fn the_table_of_verdicts_says_at_which_level_they_hold() {
     let TableCell::Text(verdict) = &rows.iter().find(is_of).expect("a curve")[2] else {
         panic!("a verdict is words");
     };
-    assert!(verdict.starts_with("differs: 16 KiB"), "{verdict}");
+    says!(verdict; begins "differs: 16 KiB");
 }

@@ -1,8 +1,6 @@
 //! A whole study with a known truth.
 
-use linerate_model::experiment::{Factor, Level};
-
-use crate::builder::{MSS, MadeRun, Truth, rr, size, stream, switches};
+use crate::prelude::*;
 
 /// A whole study with a known truth: one client for C=1, five for C=10; a window limit at 16 KiB,
 /// a full link from 64 KiB on; Nagle and delayed ACK stall split requests.
@@ -13,14 +11,10 @@ pub fn study() -> MadeRun {
     for (payload, rtt_ns) in [(4, 50_000), (536, 70_000), (1460, 100_000)] {
         for ack in [true, false] {
             let acks_per_transaction = if ack { 0.0 } else { 1.0 };
-            let truth = |wobble: u64| Truth {
-                acks_per_transaction,
-                ..Truth::transactions(rtt_ns + wobble)
-            };
-            let levels = [
-                (Factor::PayloadBytes, size(payload)),
-                (Factor::DelayedAck, Level::Switch(ack)),
-            ];
+            let truth =
+                |wobble: u64| like!(Truth::transactions(rtt_ns + wobble); acks_per_transaction);
+            let delayed = (Factor::DelayedAck, Level::Switch(ack));
+            let levels = [(Factor::PayloadBytes, size(payload)), delayed];
             run.cell(&levels, &[truth(0), truth(100), truth(200)]);
         }
     }
@@ -30,11 +24,10 @@ pub fn study() -> MadeRun {
             let window_bytes = buffer as i64;
             let limited = buffer == 16_384;
             let flows = connections as f64;
-            let truth = |wobble: f64| Truth {
-                window_bytes,
+            let truth = |wobble: f64| {
+                like!(Truth::stream(bps + wobble); window_bytes,
                 rwnd_share: if limited { 0.95 } else { 0.1 },
-                rtt_ns: (flows * buffer as f64 * 8e9 / bps) as i64,
-                ..Truth::stream(bps + wobble)
+                rtt_ns: (flows * buffer as f64 * 8e9 / bps) as i64)
             };
             let levels = [
                 (Factor::Connections, Level::Count(connections)),
@@ -49,10 +42,9 @@ pub fn study() -> MadeRun {
         for nagle in [true, false] {
             for ack in [true, false] {
                 let payload_bytes = if nagle { MSS } else { message.min(1448) as f64 };
-                let truth = |wobble: f64| Truth {
-                    payload_bytes,
-                    stall_ns: if nagle && ack { 44_000_000 } else { 1_000_000 },
-                    ..Truth::stream(message as f64 * 4e5 * if nagle { 2.0 } else { 1.0 } + wobble)
+                let truth = |wobble: f64| {
+                    like!(Truth::stream(message as f64 * 4e5 * if nagle { 2.0 } else { 1.0 } + wobble);
+                    payload_bytes, stall_ns: if nagle && ack { 44_000_000 } else { 1_000_000 })
                 };
                 let mut levels = switches(nagle, ack).to_vec();
                 levels.push((Factor::MessageBytes, size(message)));
@@ -68,10 +60,8 @@ pub fn study() -> MadeRun {
                 let rtt_ns = if stalls { 44_000_000 } else { 60_000 };
                 let mut levels = switches(nagle, ack).to_vec();
                 levels.push((Factor::RequestWrites, Level::Count(writes)));
-                let truth = |wobble: u64| Truth {
-                    rtt_ns: 60_000,
-                    ..Truth::transactions(rtt_ns + wobble)
-                };
+                let truth =
+                    |wobble: u64| like!(Truth::transactions(rtt_ns + wobble); rtt_ns: 60_000);
                 run.cell(&levels, &[truth(0), truth(100), truth(200)]);
             }
         }
