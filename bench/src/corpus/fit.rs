@@ -66,7 +66,7 @@ impl Case {
 /// are fitted to beside the fitting half, and judged by tests.
 fn made() -> Vec<Case> {
     let of_cause = |cause: &limiters::Cause| {
-        let truth = cause.catalogued().and_then(causes::place);
+        let truth = causes::place(cause.catalogued());
         let recordings = cause.recordings(MADE, MADE_SEED).into_iter();
         let cases = recordings.enumerate().map(move |(number, recording)| Case {
             setup: format!("made/{}-{number}", cause.title()),

@@ -237,12 +237,13 @@ mod tests {
         sender.send_to(&KEY.datagram(lead), &to).unwrap();
         let sent = now_ns();
         // Who looks late counts from the same instant.
-        let late = Duration::from_millis(30);
+        let late = Duration::from_millis(500);
         for (host, wait) in hosts.iter().zip([Duration::ZERO, late]) {
             std::thread::sleep(wait);
             let start = host.wait(now_ns() + 5_000_000_000, || true).unwrap();
-            // The two clocks of the kernel are read one after the other.
-            let (first, last) = (before + lead - 1_000_000, sent + lead + 10_000_000);
+            // The two clocks of the kernel are read one after the other, and a machine may stand still between them.
+            let most = late.as_nanos() as i64 / 2;
+            let (first, last) = (before + lead - most, sent + lead + most);
             assert!(
                 (first..last).contains(&start),
                 "{}",

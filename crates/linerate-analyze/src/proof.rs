@@ -5,7 +5,8 @@
 //! 2. Who predicted that it stays is refuted where it grew, and who predicted growth where it stayed.
 //! 3. A limiter is proven where it alone is left and what it predicted happened: either growth, or that the number stays while
 //!    all others that were left predicted growth; and where it alone predicted growth of a change that changes nothing but it. Where nothing else was left from the start, only growth proves it, of a change
-//!    that changes nothing else; after another the limiter is not refuted.
+//!    that changes nothing else; after another the limiter is not refuted. Growth that refutes all that were left proves the
+//!    limiter that such a change takes away, if it is one alone.
 //!
 //! [`Margins`]: linerate_model::margin::Margins
 
@@ -323,6 +324,10 @@ fn verdict(
     let is_raised = observed == Observed::Grew && toggle.is_of_one();
     let mut others = standing.iter().filter(|it| is_so(it) || !is_raised);
     match (others.next(), others.next()) {
+        // What nobody thought of, and what alone the change takes away.
+        _ if standing.is_empty() && is_raised && toggle.raises().is_some() => {
+            (Verdict::Proven, toggle.raises())
+        }
         // The one that was named or that is likelier.
         _ if standing.is_empty() => (Verdict::Refuted, left.first().map(|it| it.limiter)),
         // What nobody else predicted otherwise proves nothing, but for a change of nothing else.

@@ -77,7 +77,12 @@ pub fn suspects(reduced: &Reduced<'_>) -> Option<Suspects> {
                 .collect::<Vec<_>>(),
         );
     }
-    let traffic = Traffic::of(&cell.workload);
+    let workload = &cell.workload;
+    let asked = workload.manner.rate_bps.or(workload.options.pacing_bps);
+    if limiters.is_empty() && asked.is_some() {
+        limiters.push(Limiter::Pacing);
+    }
+    let traffic = Traffic::of(workload);
     let causes = CAUSES.iter().filter(|cause| cause.of.contains(&traffic));
     let others: BTreeSet<Limiter> = causes.filter_map(|cause| cause.limiter).collect();
     let most = |response: &str| {

@@ -198,11 +198,10 @@ impl Cause {
         })
     }
 
-    /// Returns its name in the catalogue of causes; absent where that has none.
-    pub fn catalogued(self) -> Option<&'static str> {
-        Some(match self {
-            Cause::PausedWriter => "pausing-writer",
-            Cause::HealthyStream | Cause::NearAndFar => return None,
+    /// Returns its name in the catalogue of causes.
+    pub fn catalogued(self) -> &'static str {
+        match self {
+            Cause::PausedWriter | Cause::HealthyStream | Cause::NearAndFar => "pausing-writer",
             Cause::SlowAcks => "ack-path",
             Cause::DeepQueue
             | Cause::BusyHosts
@@ -228,7 +227,7 @@ impl Cause {
             Cause::OwnPacing => "pacing.own",
             Cause::BusyWorker | Cause::FullCpus => "cpu",
             Cause::Quota => "cpu-quota",
-        })
+        }
     }
 
     /// Returns so many recordings of one trial each; the same seed gives the same.

@@ -189,6 +189,15 @@ impl Toggle {
         !matches!(self, Flows | Discard | Writes)
     }
 
+    /// Returns the one limiter that it takes away, where there is a number, and changes nothing else.
+    pub fn raises(self) -> Option<Limiter> {
+        match held_by(self) {
+            [&[limiter], &[], _] if self.is_of_one() => Some(limiter),
+            _ => None,
+        }
+        .filter(|limiter| *limiter != Limiter::NothingArrives)
+    }
+
     /// Returns the change of `workload` between `hosts`, where it can be made there and is one.
     pub fn change(self, workload: &Workload, hosts: &[HostRecord]) -> Option<Change> {
         self.flags(workload)?;
@@ -377,6 +386,15 @@ mod tests {
         for limiter in [ReceiverWindow, SendBuffer, CongestionWindow] {
             assert_eq!(Discard.effect(limiter), None, "{limiter:?}");
         }
+    }
+
+    #[test]
+    fn a_rate_and_nagles_algorithm_are_taken_away_alone() {
+        let raised = Toggle::ALL.map(|toggle| (toggle, toggle.raises()));
+        let raised: Vec<_> = raised.into_iter().filter(|it| it.1.is_some()).collect();
+        let (rate, nagle) = (Some(Limiter::Pacing), Some(Limiter::NagleDelayedAck));
+        assert_eq!(raised.len(), 2, "{raised:?}");
+        assert!(raised.contains(&(Unpaced, rate)) && raised.contains(&(NoDelay, nagle)));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use linerate_analyze::proof::{Observed, Proof, Proofs, Verdict, measured};
 use linerate_analyze::prove::{Next, Why, next, suspects};
 use linerate_analyze::single::{Shown, proven};
 use linerate_model::experiment::{Effect, Prediction};
+use linerate_truth::limiters::Cause;
 
 use crate::prelude::*;
 
@@ -175,6 +176,28 @@ fn a_change_of_one_proves_it_whatever_others_would_do() {
 }
 
 #[test]
+fn a_rate_that_nobody_thought_of_is_proven_where_the_number_grows_without_it() {
+    let rate = || {
+        (
+            Factor::Rate,
+            [Level::Rate(105_000_000), Level::Word("auto".to_owned())],
+        )
+    };
+    let (proof, named) = proof_of(rate(), &[PATH_STAYS], [BEFORE, NINEFOLD]);
+    is(&proof, Observed::Grew, Verdict::Proven);
+    let pacing = Some(Limiter::Pacing);
+    assert_eq!([proof.limiter, named], [pacing, pacing]);
+    assert_eq!(proof.refuted, [Limiter::PathRate]);
+    // That it stays proves nothing of a path, and another algorithm may do more than take its window away.
+    let (proof, _) = proof_of(rate(), &[PATH_STAYS], [BEFORE, BEFORE]);
+    is(&proof, Observed::Stayed, Verdict::NotRefuted);
+    let window = [(Limiter::ReceiverWindow, STAYS)];
+    let other = (Factor::Congestion, words(["cubic", "bbr"]));
+    let (proof, _) = proof_of(other, &window, [BEFORE, NINEFOLD]);
+    is(&proof, Observed::Grew, Verdict::Refuted);
+}
+
+#[test]
 fn less_work_of_a_receiver_proves_no_cpu_where_a_program_may_pause() {
     let predicted = [(Limiter::Cpu, MAY_GROW), (Limiter::Application, None)];
     let copy = (Factor::Receive, words(["copy", "discard"]));
@@ -260,6 +283,26 @@ fn of_a_study_one_connection_is_changed_and_its_own_numbers_stay() {
     assert_eq!(all.trust, alone.trust);
     assert_eq!(all.answer, alone.answer);
     adds_a_chapter(&alone, &all, "prove-2");
+}
+
+#[test]
+fn where_nothing_is_suspected_the_rate_that_was_asked_for_is() {
+    // ACKs that wait on their way back are no limiter's.
+    let asked = |rate_bps: Option<u64>| {
+        let mut recording = Cause::SlowAcks.recordings(1, 1).remove(0);
+        let plan = &mut recording.document.plan;
+        plan.experiments[0].workload.manner.rate_bps = rate_bps;
+        plan.trials[0].workload.manner.rate_bps = rate_bps;
+        let reduced = Reduced::of(&recording);
+        let suspects = suspects(&reduced).expect("it was measured");
+        next(&reduced, &suspects, Nanos::from_s(60))
+    };
+    assert_eq!(asked(None), Next::Nothing(Why::NoSuspect));
+    let Next::Change(change) = asked(Some(20_000_000_000)) else {
+        panic!("the rate can be left out");
+    };
+    assert_eq!(change.experiment.factors[0].0, Factor::Rate);
+    assert_eq!(change.changed.manner.rate_bps, None);
 }
 
 #[test]

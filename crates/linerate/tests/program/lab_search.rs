@@ -16,13 +16,13 @@ workload = { kind = "stream", transport = "udp", message_bytes = 1472 }
 timing = { settle = "0ms", warm_up = "100ms", measure = "400ms", drain = "20ms" }
 
 [factors]
-rate = ["5M", "500M"]
+rate = ["20M", "160M"]
 
 [design]
 kind = "bisection"
 replicates = 3
 condition = "loss < 0.1%"
-resolution = "5%"
+resolution = "20%"
 "#;
 
 /// Returns the levels of the search in `bundle` with what was known of each last, and the answer.
