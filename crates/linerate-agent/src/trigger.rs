@@ -242,7 +242,7 @@ mod tests {
             std::thread::sleep(wait);
             let start = host.wait(now_ns() + 5_000_000_000, || true).unwrap();
             // The two clocks of the kernel are read one after the other, and a machine may stand still between them.
-            let most = late.as_nanos() as i64 / 2;
+            let most = late.as_nanos() as u64 / 2;
             let (first, last) = (before + lead - most, sent + lead + most);
             assert!(
                 (first..last).contains(&start),
