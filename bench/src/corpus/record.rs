@@ -279,7 +279,8 @@ pub fn pack(from: &Path, into: &Path, setups: &[Setup]) -> anyhow::Result<(usize
     let known = setups.iter().map(|setup| (setup.name.as_str(), setup));
     let known: BTreeMap<&str, &Setup> = known.collect();
     let mut families: BTreeMap<&str, BTreeMap<(String, u32), Recorded>> = BTreeMap::new();
-    let packed = corpus::files(into).unwrap_or_default();
+    fs::create_dir_all(into)?;
+    let packed = corpus::files(into)?;
     let new = setups
         .iter()
         .flat_map(|setup| (1..=RUNS_MAX).map(|run| path_of(from, setup, run)))
@@ -301,7 +302,6 @@ pub fn pack(from: &Path, into: &Path, setups: &[Setup]) -> anyhow::Result<(usize
         }
     }
     let (mut count, mut bytes) = (0, 0);
-    fs::create_dir_all(into)?;
     for (family, recorded) in families {
         let path = corpus::file_of(into, family);
         corpus::write(&path, recorded.values())?;
