@@ -99,17 +99,15 @@ fn a_table_of_connections_that_is_nearly_full_is_a_caution() {
         let trial = run.recording.trials[0].trial;
         let most = (Metric::ConntrackMax, 1000);
         for (metric, value) in [(Metric::ConntrackCount, count), most] {
-            let (host, subject) = ("server".into(), Subject::Host);
-            let at_ns = 50_000;
-            let sample = TrialSample {
+            let readings = [(50_000, value)];
+            read(
+                &mut run.recording,
                 trial,
-                host,
-                subject,
+                "server",
+                &Subject::Host,
                 metric,
-                at_ns,
-                value,
-            };
-            run.recording.samples.push(sample);
+                &readings,
+            );
         }
         found(&run.recording, "caution/conntrack-full").map(|found| found.claim)
     };
@@ -127,19 +125,16 @@ fn protocol_counters_are_summed_over_valid_trials_with_trouble_first() {
     let mut run = trials(GIGABIT, stream(), &[Truth::usual(), Truth::usual(), spoilt]);
     let mut put = |at: usize, host: &str, name: &str, values: [i64; 2]| {
         let trial = run.recording.trials[at].trial;
-        for (at_ns, value) in [50_000, 1_000_050_000].into_iter().zip(values) {
-            let subject = Subject::Counter(name.to_owned());
-            let (host, metric) = (host.into(), Metric::ProtocolCounter);
-            let sample = TrialSample {
-                trial,
-                host,
-                subject,
-                metric,
-                at_ns,
-                value,
-            };
-            run.recording.samples.push(sample);
-        }
+        let subject = Subject::Counter(name.to_owned());
+        let readings = [(50_000, values[0]), (1_000_050_000, values[1])];
+        read(
+            &mut run.recording,
+            trial,
+            host,
+            &subject,
+            Metric::ProtocolCounter,
+            &readings,
+        );
     };
     put(0, "server", "Tcp.RetransSegs", [100, 105]);
     put(1, "server", "Tcp.RetransSegs", [100, 107]);

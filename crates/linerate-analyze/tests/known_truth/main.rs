@@ -18,7 +18,7 @@ mod prelude {
     pub(crate) use crate::told;
     pub(crate) use crate::worlds::{
         Change, GIGABIT, MS, answer_of, begun, chapter, datagrams, found, limiter_of, limiters,
-        named, next_of, once, received, run, sized, studied, text, thrice, trials, worker,
+        named, next_of, once, read, received, run, sized, studied, text, thrice, trials, worker,
         written_in,
     };
     pub(crate) use linerate_analyze::analyze;
@@ -79,18 +79,8 @@ type Growth = (Subject, Metric, i64);
 /// Lets counters of the server grow in the window of `trial`.
 fn grow(recording: &mut Recording, trial: TrialId, growth: &[Growth]) {
     for (subject, metric, amount) in growth {
-        for (at_ns, value) in [(0, 1000), (WINDOW_NS as i64, 1000 + amount)] {
-            let (host, subject, metric) = ("server".into(), subject.clone(), *metric);
-            let sample = TrialSample {
-                trial,
-                host,
-                subject,
-                metric,
-                at_ns,
-                value,
-            };
-            recording.samples.push(sample);
-        }
+        let readings = [(0, 1000), (WINDOW_NS as i64, 1000 + amount)];
+        read(recording, trial, "server", subject, *metric, &readings);
     }
 }
 

@@ -189,30 +189,31 @@ fn the_part_of_datagrams_that_a_place_lost_is_no_more_than_all() {
 
 /// Lets each flow send 100 000 datagrams, of which the receive buffer takes more or fewer.
 pub(crate) fn count_datagrams(run: &mut MadeRun) {
+    let mut counted = Vec::new();
     for flow in &mut run.recording.flows {
         let received = [2_000, 90_000, 9_000][flow.trial.0 as usize % 3];
         let (metric, count) = match flow.part {
             Part::Sender => (Metric::AppDatagramsSent, 100_000),
             _ => (Metric::AppDatagramsReceived, received as i64),
         };
-        for (at_ns, value) in [(0, 0), (WINDOW_NS as i64, count)] {
-            let (trial, host) = (flow.trial, flow.host.clone());
-            let subject = Subject::Flow(flow.flow, flow.end);
-            let sample = TrialSample {
-                trial,
-                host,
-                subject,
-                metric,
-                at_ns,
-                value,
-            };
-            run.recording.samples.push(sample);
-        }
+        let subject = Subject::Flow(flow.flow, flow.end);
+        let readings = [(0, 0), (WINDOW_NS as i64, count)];
+        counted.push((flow.trial, flow.host.clone(), subject, metric, readings));
         flow.outcome.datagrams = Some(Box::new(match flow.part {
             Part::Sender => like!(Datagrams::default(); sent: 100_000),
             _ => like!(Datagrams::default(); received, highest: 100_000, announced: Some(100_000),
                 socket_drops: Some(100_000 - received)),
         }));
+    }
+    for (trial, host, subject, metric, readings) in counted {
+        read(
+            &mut run.recording,
+            trial,
+            &host.0,
+            &subject,
+            metric,
+            &readings,
+        );
     }
 }
 

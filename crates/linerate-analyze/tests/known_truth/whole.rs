@@ -375,19 +375,16 @@ fn packet_rate_and_shares_stand_beside_the_published_ones() {
         let trials: Vec<_> = run.recording.trials.iter().rev().take(2).cloned().collect();
         for trial in trials {
             for (work, looks) in works {
-                for (at_ns, value) in [(0, 3), (WINDOW_NS as i64, 3 + looks)] {
-                    let (host, subject, metric) = ("client1".into(), Subject::Host, work.metric());
-                    let trial = trial.trial;
-                    let sample = TrialSample {
-                        trial,
-                        host,
-                        subject,
-                        metric,
-                        at_ns,
-                        value,
-                    };
-                    run.recording.samples.push(sample);
-                }
+                let readings = [(0, 3), (WINDOW_NS as i64, 3 + looks)];
+                let (trial, metric) = (trial.trial, work.metric());
+                read(
+                    &mut run.recording,
+                    trial,
+                    "client1",
+                    &Subject::Host,
+                    metric,
+                    &readings,
+                );
             }
         }
     }

@@ -343,16 +343,9 @@ impl Change for MadeRun {
     }
 
     fn put(&mut self, host: &str, subject: &Subject, metric: Metric, readings: &[(i64, i64)]) {
-        for record in &self.recording.trials {
-            let samples = readings.iter().map(|&(at_ns, value)| TrialSample {
-                trial: record.trial,
-                host: HostName::from(host),
-                subject: subject.clone(),
-                metric,
-                at_ns,
-                value,
-            });
-            self.recording.samples.extend(samples);
+        let trials: Vec<TrialId> = self.recording.trials.iter().map(|it| it.trial).collect();
+        for trial in trials {
+            read(&mut self.recording, trial, host, subject, metric, readings);
         }
     }
 
@@ -374,6 +367,26 @@ impl Change for MadeRun {
             }));
         }
     }
+}
+
+/// Adds what was read in one trial, and when.
+pub(crate) fn read(
+    recording: &mut Recording,
+    trial: TrialId,
+    host: &str,
+    subject: &Subject,
+    metric: Metric,
+    readings: &[(i64, i64)],
+) {
+    let samples = readings.iter().map(|&(at_ns, value)| TrialSample {
+        trial,
+        host: HostName::from(host),
+        subject: subject.clone(),
+        metric,
+        at_ns,
+        value,
+    });
+    recording.samples.extend(samples);
 }
 
 pub(crate) fn text(text: &str) -> FactValue {
